@@ -1,0 +1,2 @@
+//! Foretell.
+fn main() {}
