@@ -1,9 +1,31 @@
 //! Foretell learns a predictive model of a partially observable system from logged trajectories.
 
 pub mod data;
+#[cfg(test)]
+mod definitions;
 mod error;
+mod features;
+pub mod filter;
+pub mod learn;
+pub mod log;
+pub mod model;
+mod moments;
+pub mod ngram;
+mod operators;
+pub mod params;
+pub mod projection;
 pub mod rng;
+mod sequence;
+mod sparse;
+mod svd;
 
 pub use data::{Action, ActionObservation, Alphabet, Cut, CutRule, End, Observation, ObservationSymbol, Trajectory};
 pub use error::{Error, Result};
+pub use filter::{Filter, NGramFilter, PredictiveState};
+pub use learn::{Pass, Progress, learn, learn_weighted, learn_with_progress};
+pub use log::{Logs, Reader};
+pub use model::Model;
+pub use ngram::NGram;
+pub use params::{Cuts, History, LearnOverrides, LearnParams, Regression, Start};
+pub use projection::Projection;
 pub use rng::{Rng, Seed};

@@ -1,0 +1,287 @@
+//! Filters: what is believed after a history, updated step by step.
+
+use crate::data::{Action, ActionObservation, Observation};
+use crate::model::{Model, dot, multiply};
+use crate::ngram::Past;
+use crate::rng::Rng;
+
+/// Tracks the state of a system through actions and observations.
+pub trait Filter {
+    /// Back to the start of an episode.
+    fn reset(&mut self);
+    /// Takes one step into account and returns the probability P(o ‖ a) it had given to that observation.
+    fn update(&mut self, ao: ActionObservation) -> f64;
+    /// The state, as numbers.
+    fn state(&self) -> &[f64];
+}
+
+/// A prediction below this share of what the action's frequency allows means that the filter is lost.
+const LOST: f64 = 1e-2;
+/// States are kept within these bounds: beyond them the linear model has left all that it was fitted on.
+const STATE_BOUND: f64 = 1e6;
+
+/// The predictive state c_t of a [`Model`], with the context its n-gram needs.
+///
+/// Where the model gives an observation almost no probability (or none), the state after it cannot be had by
+/// C_ao c / c_∞ᵀC_ao c: the filter is lost. It then takes the mean state after that pair and counts in [`lost`](Self::lost).
+#[derive(Clone, Debug)]
+pub struct PredictiveState<'m> {
+    model: &'m Model,
+    /// c_t
+    c: Vec<f64>,
+    past: Past,
+    probabilities: Vec<f64>,
+    smoothed: Vec<f64>,
+    lost: u64,
+}
+
+impl<'m> PredictiveState<'m> {
+    /// The state at the start of an episode.
+    pub fn new(model: &'m Model) -> Self {
+        let symbols = model.alphabet().observations().len();
+        PredictiveState {
+            model,
+            c: model.initial().to_vec(),
+            past: Past::new(model.ngram.length()),
+            probabilities: vec![0.0; symbols],
+            smoothed: vec![0.0; symbols],
+            lost: 0,
+        }
+    }
+
+    /// How often the filter got lost since it was made.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// P(o ‖ a) for every observation met in training; with [`unseen`](Self::unseen) they sum to 1.
+    pub fn predict(&mut self, a: Action) -> &[f64] {
+        self.predict_linear(a);
+        let (model, mix) = (self.model, self.model.params.mix);
+        if mix > 0.0 {
+            ngram_probabilities(model, &self.past, a, &mut self.smoothed);
+            self.probabilities.iter_mut().zip(&self.smoothed).for_each(|(p, q)| *p += mix * (q - *p));
+        }
+        &self.probabilities
+    }
+
+    /// Probability that the next observation is one never met in training.
+    pub fn unseen(&self) -> f64 {
+        self.model.derived.unseen
+    }
+
+    /// The linear model alone: max(c_∞ᵀC_ao c, 0), normalised, floored, normalised.
+    fn predict_linear(&mut self, a: Action) {
+        let model = self.model;
+        let p = &mut self.probabilities;
+        p.fill(0.0);
+        let known = self.model.knows(a);
+        let slots = if known { model.slots(a) } else { 0..model.pairs.len() };
+        for slot in slots {
+            p[model.pairs[slot].observation.0 as usize] += dot(model.readout_at(slot), &self.c);
+        }
+        let seen = 1.0 - model.derived.unseen;
+        let positive: f64 = p.iter().filter(|p| **p > 0.0).sum();
+        let floor = model.params.floor;
+        if positive > 0.0 {
+            p.iter_mut().for_each(|p| *p = (*p / positive).max(floor));
+        } else if known {
+            let symbols = p.len();
+            p.copy_from_slice(&model.derived.unigram[a.0 as usize * symbols..(a.0 as usize + 1) * symbols]);
+        } else {
+            p.fill(1.0);
+        }
+        let total: f64 = p.iter().sum();
+        p.iter_mut().for_each(|p| *p *= seen / total);
+    }
+
+    /// The probability that was given to `o`, from what [`predict`](Self::predict) left behind.
+    fn given_to(&self, o: Observation) -> f64 {
+        self.probabilities.get(o.0 as usize).copied().unwrap_or(self.model.derived.unseen)
+    }
+
+    /// Takes an action into account whose observation is missing: c ↦ Σ_o C_ao c, normalised.
+    pub fn update_missing(&mut self, a: Action) {
+        let known = self.model.knows(a);
+        let slots = if known { self.model.slots(a) } else { 0..self.model.pairs.len() };
+        let mut sum = vec![0.0; self.c.len()];
+        for slot in slots {
+            sum.iter_mut().zip(multiply(self.model.operator_at(slot), &self.c)).for_each(|(s, x)| *s += x);
+        }
+        self.settle(sum, LOST * self.share(a), None);
+        self.past.push_gap();
+    }
+
+    /// Takes a step into account.
+    pub fn observe(&mut self, ao: ActionObservation) {
+        if ao.observation.0 as usize >= self.probabilities.len() {
+            self.update_missing(ao.action);
+            return;
+        }
+        let next = self.model.operator(ao).map_or_else(|| vec![0.0; self.c.len()], |operator| multiply(operator, &self.c));
+        self.settle(next, LOST * self.share(ao.action), Some(ao));
+        if self.model.knows(ao.action) {
+            self.past.push(&self.model.derived.fingerprints, ao);
+        } else {
+            self.past.push_gap();
+        }
+    }
+
+    fn share(&self, a: Action) -> f64 {
+        self.model.derived.action_shares.get(a.0 as usize).copied().unwrap_or(1.0)
+    }
+
+    /// c ↦ next / c_∞ᵀnext, or a mean state if that cannot be.
+    fn settle(&mut self, next: Vec<f64>, least: f64, ao: Option<ActionObservation>) {
+        let total = dot(&self.model.normalizer, &next);
+        if total > least && next.iter().all(|x| (x / total).abs() < STATE_BOUND) {
+            self.c = next.iter().map(|x| x / total).collect();
+            return;
+        }
+        self.lost += 1;
+        if let Some(mean) = ao.and_then(|ao| self.model.mean_state(ao)) {
+            self.c = mean;
+        }
+    }
+
+    /// P(o_1 … o_n ‖ a_1 … a_n) from here on, by the chain rule over [`predict`](Self::predict): a proper distribution.
+    pub fn probability(&self, test: &[ActionObservation]) -> f64 {
+        let mut filter = self.clone();
+        test.iter().map(|&ao| filter.update(ao)).product()
+    }
+
+    /// P(o at each step of the plan | history ‖ actions): observations on the way are not seen.
+    ///
+    /// The n-gram, whose context is then unknown, has a say in the first step only.
+    pub fn forecast(&self, plan: &[Action]) -> Vec<Vec<f64>> {
+        let mut filter = self.clone();
+        let mut forecast = Vec::with_capacity(plan.len());
+        for (i, &a) in plan.iter().enumerate() {
+            if i > 0 {
+                filter.update_missing(plan[i - 1]);
+                filter.predict_linear(a);
+            } else {
+                filter.predict(a);
+            }
+            forecast.push(filter.probabilities.clone());
+        }
+        forecast
+    }
+
+    /// P(o_{t+n} | history ‖ a_{t+n}) with the steps before left to the logging policy: c_∞ᵀ C_ao C_⋆^{n−1} c [H14 §2.3].
+    pub fn forecast_under_logging_policy(&self, n: usize, a: Action) -> Vec<f64> {
+        let mut filter = self.clone();
+        let c_star = self.model.step_operator();
+        for _ in 1..n {
+            filter.settle(multiply(&c_star, &filter.c), LOST, None);
+        }
+        filter.predict_linear(a);
+        filter.probabilities
+    }
+
+    /// Draws the observations that answer a plan; it stops early where one ends the episode.
+    pub fn sample(&self, plan: &[Action], rng: &mut Rng) -> Vec<Observation> {
+        let mut filter = self.clone();
+        let mut drawn = Vec::with_capacity(plan.len());
+        for &action in plan {
+            let Some(o) = rng.weighted(filter.predict(action)) else { break };
+            let observation = Observation(o as u32);
+            drawn.push(observation);
+            if self.model.alphabet().is_terminal(observation) {
+                break;
+            }
+            filter.observe(ActionObservation { action, observation });
+        }
+        drawn
+    }
+}
+
+impl Filter for PredictiveState<'_> {
+    fn reset(&mut self) {
+        self.c.copy_from_slice(self.model.initial());
+        self.past.reset();
+    }
+
+    fn update(&mut self, ao: ActionObservation) -> f64 {
+        self.predict(ao.action);
+        let p = self.given_to(ao.observation);
+        self.observe(ao);
+        p
+    }
+
+    fn state(&self) -> &[f64] {
+        &self.c
+    }
+}
+
+/// P(o | a, past) of the n-gram for every observation met in training.
+fn ngram_probabilities(model: &Model, past: &Past, a: Action, p: &mut [f64]) {
+    p.fill(1.0 / p.len() as f64);
+    if model.knows(a) {
+        model.ngram.smooth(&model.derived.fingerprints, past, a, p);
+    }
+    p.iter_mut().for_each(|p| *p *= 1.0 - model.derived.unseen);
+}
+
+/// The back-off n-gram of a model as a filter: a baseline trained on the same logs.
+#[derive(Clone, Debug)]
+pub struct NGramFilter<'m> {
+    model: &'m Model,
+    past: Past,
+    probabilities: Vec<f64>,
+}
+
+impl<'m> NGramFilter<'m> {
+    /// Contexts of up to `length` pairs.
+    pub fn new(model: &'m Model, length: usize) -> Self {
+        let symbols = model.alphabet().observations().len();
+        NGramFilter { model, past: Past::new(length.min(model.ngram.length())), probabilities: vec![0.0; symbols] }
+    }
+}
+
+impl Filter for NGramFilter<'_> {
+    fn reset(&mut self) {
+        self.past.reset();
+    }
+
+    fn update(&mut self, ao: ActionObservation) -> f64 {
+        ngram_probabilities(self.model, &self.past, ao.action, &mut self.probabilities);
+        let p = self.probabilities.get(ao.observation.0 as usize).copied();
+        if p.is_some() && self.model.knows(ao.action) {
+            self.past.push(&self.model.derived.fingerprints, ao);
+        } else {
+            self.past.push_gap();
+        }
+        p.unwrap_or(self.model.derived.unseen)
+    }
+
+    fn state(&self) -> &[f64] {
+        &[]
+    }
+}
+
+/// All observations met in training alike: the baseline of knowing nothing.
+#[derive(Clone, Debug)]
+pub struct Uniform {
+    symbols: usize,
+    unseen: f64,
+}
+
+impl Uniform {
+    /// Over the observations of a model's training logs.
+    pub fn of(model: &Model) -> Self {
+        Uniform { symbols: model.alphabet().observations().len(), unseen: model.derived.unseen }
+    }
+}
+
+impl Filter for Uniform {
+    fn reset(&mut self) {}
+
+    fn update(&mut self, ao: ActionObservation) -> f64 {
+        if (ao.observation.0 as usize) < self.symbols { (1.0 - self.unseen) / self.symbols as f64 } else { self.unseen }
+    }
+
+    fn state(&self) -> &[f64] {
+        &[]
+    }
+}

@@ -1,0 +1,334 @@
+//! Batch learning [H14 §3.2.1]: logs → moments → bases → operators → model.
+//!
+//! One learner, two presets. Three streaming passes: a survey (alphabet, counts, n-gram), the moments, the operators.
+//! Memory grows with d_T·d_H, d′² for each pair met, and the n-gram, not with the number of episodes.
+
+use faer::linalg::triangular_solve::{solve_lower_triangular_in_place, solve_upper_triangular_in_place};
+use faer::prelude::Solve;
+use faer::{Mat, MatRef, Par, Side};
+use rustc_hash::FxHashMap;
+
+use crate::data::{ActionObservation, Alphabet, CutRule, End, Trajectory};
+use crate::error::{Error, Result};
+use crate::features::{Features, NULL_TEST};
+use crate::log::{Logs, Reader};
+use crate::model::{Model, Parts};
+use crate::moments::{Accumulator, Joint, Moments, Wanted};
+use crate::ngram::{Counter, NGram};
+use crate::operators::{Bases, Operators};
+use crate::params::{Cuts, LearnParams, Regression};
+use crate::rng::Seed;
+use crate::sequence::Fingerprints;
+use crate::svd::Svd;
+
+/// Steps read before they are worked on: large enough to share among threads, small enough to stay in cache.
+const BATCH_STEPS: usize = 1 << 15;
+/// Largest dimension for which two-stage regression holds a covariance of uncompressed features (1 GiB each).
+const LARGEST_COVARIANCE: usize = 11_585;
+
+/// The passes over the logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pass {
+    /// Alphabet, counts, n-gram.
+    Survey,
+    /// Σ̂_TH, Σ̂_H.
+    Moments,
+    /// C_ao.
+    Operators,
+}
+
+/// How far learning is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// The pass under way.
+    pub pass: Pass,
+    /// Steps read in this pass.
+    pub steps: u64,
+    /// Steps in all, once the survey has counted them.
+    pub total: Option<u64>,
+}
+
+/// Learns a predictive model from logs.
+///
+/// ```
+/// use foretell::{LearnParams, Logs, domains, learn};
+///
+/// let domain = domains::get("tiger")?;
+/// let logs = domain.sample(500, 20, foretell::Seed(1));
+/// let model = learn(&logs, &LearnParams { rank: 3, ..LearnParams::default() })?;
+/// assert_eq!(model.alphabet().actions().len(), 3);
+/// # Ok::<(), foretell::Error>(())
+/// ```
+pub fn learn(logs: &Logs, params: &LearnParams) -> Result<Model> {
+    learn_with_progress(logs, params, &mut |_| {})
+}
+
+/// [`learn`], telling `progress` after every batch.
+pub fn learn_with_progress(logs: &Logs, params: &LearnParams, progress: &mut (dyn FnMut(Progress) + Send)) -> Result<Model> {
+    learn_from(Source::Logs(logs), params, progress)
+}
+
+/// Learns from episodes that each count as often as their weight says: importance weights, or exact probabilities.
+pub fn learn_weighted(alphabet: &Alphabet, episodes: &[(Trajectory, f64)], params: &LearnParams) -> Result<Model> {
+    learn_from(Source::Weighted(alphabet, episodes), params, &mut |_| {})
+}
+
+/// Where episodes come from; read once for each pass.
+#[derive(Clone, Copy)]
+enum Source<'a> {
+    Logs(&'a Logs),
+    Weighted(&'a Alphabet, &'a [(Trajectory, f64)]),
+}
+
+impl Source<'_> {
+    /// Gives `work` all episodes, batch by batch, reading ahead while it works. Returns the alphabet met.
+    fn each_batch(&self, alphabet: Alphabet, work: &mut (dyn FnMut(&Alphabet, &[(Trajectory, f64)]) + Send)) -> Result<Alphabet> {
+        match self {
+            Source::Weighted(alphabet, episodes) => {
+                work(alphabet, episodes);
+                Ok((*alphabet).clone())
+            }
+            Source::Logs(logs) => {
+                let mut reader = logs.open(alphabet)?;
+                let mut batch = read_batch(&mut reader)?;
+                while !batch.is_empty() {
+                    let met = reader.alphabet().clone();
+                    let (next, ()) = rayon::join(|| read_batch(&mut reader), || work(&met, &batch));
+                    batch = next?;
+                }
+                Ok(reader.alphabet().clone())
+            }
+        }
+    }
+}
+
+fn read_batch(reader: &mut Reader) -> Result<Vec<(Trajectory, f64)>> {
+    let (mut batch, mut steps) = (Vec::new(), 0);
+    while steps < BATCH_STEPS {
+        let Some(z) = reader.next() else { break };
+        let z = z?;
+        steps += z.steps.len();
+        batch.push((z, 1.0));
+    }
+    Ok(batch)
+}
+
+/// What the first look at the logs tells.
+struct Survey {
+    alphabet: Alphabet,
+    episodes: u64,
+    steps: u64,
+    pair_counts: FxHashMap<ActionObservation, u64>,
+    longest_truncated: Option<usize>,
+    ngram: NGram,
+}
+
+fn learn_from(source: Source<'_>, params: &LearnParams, progress: &mut (dyn FnMut(Progress) + Send)) -> Result<Model> {
+    params.validate()?;
+    let survey = survey(source, params, progress)?;
+    let fingerprints = Fingerprints::of(&survey.alphabet);
+    let mut features = Features::new(params, fingerprints);
+    let rule = match params.cuts {
+        Cuts::Complete => CutRule { room: params.max_test_length, limit: survey.longest_truncated },
+        Cuts::Ragged => CutRule::RAGGED,
+    };
+
+    let mut moments = moments(source, params, &mut features, rule, &survey, progress)?;
+    let scale = 1.0 / start_weight(&moments.joint, &features, rule)?;
+    moments.scale(scale);
+    let (bases, spectrum) = bases(&moments, params)?;
+    let c_1 = bases.u.transpose() * column(&moments.joint, features.start_coordinate()); // c₁ = Ûᵀ Σ̂_TH e = ŜV̂ᵀe
+    let c_inf = bases.b.transpose() * first_row(&moments.joint); // c_∞ᵀ = Σ̂_Hᵀ B, B = V̂Ŝ⁻¹
+
+    let mut pairs: Vec<ActionObservation> = survey.pair_counts.keys().copied().collect();
+    pairs.sort_unstable();
+    let mut operators = Operators::new(&bases, &pairs);
+    let mut steps = 0;
+    source.each_batch(survey.alphabet.clone(), &mut |_, episodes| {
+        let batch = features.batch(episodes.iter().map(|(z, w)| (z, *w)), rule);
+        operators.add(&features, &batch);
+        steps += batch.steps.len() as u64;
+        progress(Progress { pass: Pass::Operators, steps, total: Some(survey.steps) });
+    })?;
+
+    Model::assemble(Parts {
+        params: params.clone(),
+        initial: c_1.col_as_slice(0).to_vec(),
+        normalizer: c_inf.col_as_slice(0).to_vec(),
+        operators: operators.finish(),
+        scale,
+        pair_counts: pairs.iter().map(|ao| survey.pair_counts[ao]).collect(),
+        pairs,
+        spectrum,
+        alphabet: survey.alphabet,
+        episodes: survey.episodes,
+        steps: survey.steps,
+        ngram: survey.ngram,
+    })
+}
+
+fn survey(source: Source<'_>, params: &LearnParams, progress: &mut (dyn FnMut(Progress) + Send)) -> Result<Survey> {
+    let (mut episodes, mut steps, mut longest_truncated) = (0, 0, None);
+    let mut pair_counts = FxHashMap::default();
+    let mut counter = Counter::new(params.ngram_length);
+    let alphabet = source.each_batch(Alphabet::default(), &mut |alphabet, batch| {
+        let fingerprints = Fingerprints::of(alphabet);
+        for (z, _) in batch {
+            counter.add(&fingerprints, z);
+            z.steps.iter().for_each(|&ao| *pair_counts.entry(ao).or_insert(0) += 1);
+            if z.end == End::Truncated {
+                longest_truncated = longest_truncated.max(Some(z.steps.len()));
+            }
+            episodes += 1;
+            steps += z.steps.len() as u64;
+        }
+        progress(Progress { pass: Pass::Survey, steps, total: None });
+    })?;
+    if steps == 0 {
+        return Err(Error::data("the logs hold no steps", "give at least one episode"));
+    }
+    Ok(Survey { alphabet, episodes, steps, pair_counts, longest_truncated, ngram: counter.finish() })
+}
+
+fn moments(
+    source: Source<'_>,
+    params: &LearnParams,
+    features: &mut Features,
+    rule: CutRule,
+    survey: &Survey,
+    progress: &mut (dyn FnMut(Progress) + Send),
+) -> Result<Moments> {
+    let wanted = match params.regression {
+        Regression::PseudoInverse => Wanted::Joint,
+        Regression::TwoStage => Wanted::JointAndCovariances,
+    };
+    let mut accumulator = Accumulator::new(features, wanted);
+    let mut steps = 0;
+    source.each_batch(survey.alphabet.clone(), &mut |_, episodes| {
+        let batch = features.batch(episodes.iter().map(|(z, w)| (z, *w)), rule);
+        features.learn_words(&batch);
+        accumulator.add(features, &batch);
+        steps += batch.steps.len() as u64;
+        progress(Progress { pass: Pass::Moments, steps, total: Some(survey.steps) });
+    })?;
+    let dim = features.tests.rows().max(features.histories.rows());
+    if wanted == Wanted::JointAndCovariances && dim > LARGEST_COVARIANCE {
+        return Err(Error::data(
+            format!("two-stage regression on {dim} uncompressed sequences would need {} GiB", (dim * dim) >> 27),
+            "use the pseudo-inverse, shorter tests and histories, or a compressing projection",
+        ));
+    }
+    Ok(accumulator.finish(features))
+}
+
+/// The weight of the cuts at which the start state is read: |Z| if all episodes start alike.
+fn start_weight(joint: &Joint, features: &Features, rule: CutRule) -> Result<f64> {
+    let weight = column(joint, features.start_coordinate())[(NULL_TEST, 0)];
+    if weight > 0.0 {
+        return Ok(weight);
+    }
+    Err(Error::data(
+        format!("no episode is longer than {} steps, so none has room for a step and the longest test after it", rule.room),
+        "give longer episodes or a smaller max_test_length",
+    ))
+}
+
+/// Û and B, and the singular values.
+fn bases(moments: &Moments, params: &LearnParams) -> Result<(Bases, Vec<f64>)> {
+    let bases = match &moments.covariances {
+        None => pseudo_inverse(&moments.joint, params),
+        Some((tests, histories)) => two_stage(&moments.joint, tests, histories, params),
+    }?;
+    if bases.0.u.ncols() == 0 {
+        return Err(Error::data("the moments of these logs are all zero", "give longer episodes or a smaller max_test_length"));
+    }
+    Ok(bases)
+}
+
+/// B = V̂Ŝ⁻¹ of the thin SVD of Σ̂_TH.
+fn pseudo_inverse(joint: &Joint, params: &LearnParams) -> Result<(Bases, Vec<f64>)> {
+    let svd = Svd::leading(joint, params.rank, Seed(params.seed))?;
+    let d = svd.rank(params.rank, params.tolerance);
+    let b = Mat::from_fn(svd.v.nrows(), d, |i, j| svd.v[(i, j)] / svd.s[j]);
+    Ok((Bases { u: svd.u.subcols(0, d).to_owned(), b }, svd.s))
+}
+
+/// Compressed CCA, then two-stage least squares:
+/// x = Ûᵀψ, z = V̂ᵀχ (twice as many), S = E[x zᵀ], W = E[z zᵀ], K = S W⁻¹ Sᵀ, B = V̂ W⁻¹ Sᵀ (K + ridge·I)⁻¹.
+fn two_stage(joint: &Joint, tests: &Mat<f64>, histories: &Mat<f64>, params: &LearnParams) -> Result<(Bases, Vec<f64>)> {
+    let joint = match joint {
+        Joint::Dense(joint) => joint.clone(),
+        Joint::Sparse(joint) => joint.to_dense(),
+    };
+    let l_t = whitener(tests, params.whitening_ridge)?;
+    let l_h = whitener(histories, params.whitening_ridge)?;
+    // M = L_T⁻¹ Σ_TH L_H⁻ᵀ
+    let mut m = joint.clone();
+    solve_lower_triangular_in_place(l_t.as_ref(), m.as_mut(), Par::Seq);
+    let mut m = m.transpose().to_owned();
+    solve_lower_triangular_in_place(l_h.as_ref(), m.as_mut(), Par::Seq);
+    let svd = Svd::thin(m.transpose())?;
+
+    let d = svd.rank(params.rank, params.tolerance);
+    let instruments = (2 * d).min(svd.s.len());
+    let unwhiten = |l: &Mat<f64>, vectors: MatRef<'_, f64>| {
+        let mut vectors = vectors.to_owned();
+        solve_upper_triangular_in_place(l.transpose(), vectors.as_mut(), Par::Seq);
+        vectors
+    };
+    let u = unwhiten(&l_t, svd.u.subcols(0, d));
+    let v = unwhiten(&l_h, svd.v.subcols(0, instruments));
+
+    let s = u.transpose() * &joint * &v;
+    let w = v.transpose() * histories * &v;
+    let w_inv_st = cholesky(&w)?.solve(s.transpose());
+    let mut k = &s * &w_inv_st;
+    let ridge = params.ridge * (0..d).map(|i| k[(i, i)]).sum::<f64>() / d as f64;
+    (0..d).for_each(|i| k[(i, i)] += ridge);
+    // B = V W⁻¹Sᵀ K⁻¹, and K is symmetric.
+    let p = cholesky(&k)?.solve(w_inv_st.transpose()).transpose().to_owned();
+    Ok((Bases { u, b: &v * &p }, svd.s))
+}
+
+/// L of Σ + ridge·(tr Σ / n)·I = L Lᵀ.
+fn whitener(covariance: &Mat<f64>, ridge: f64) -> Result<Mat<f64>> {
+    let n = covariance.nrows();
+    let mean = (0..n).map(|i| covariance[(i, i)]).sum::<f64>() / n as f64;
+    // Rows never used are all zero; without a ridge the least of ridges keeps them harmless.
+    let ridge = ridge.max(f64::EPSILON * n as f64) * mean;
+    let mut covariance = covariance.clone();
+    (0..n).for_each(|i| covariance[(i, i)] += ridge);
+    Ok(cholesky(&covariance)?.L().to_owned())
+}
+
+fn cholesky(matrix: &Mat<f64>) -> Result<faer::linalg::solvers::Llt<f64>> {
+    matrix.llt(Side::Lower).map_err(|_| {
+        Error::data(
+            "the moments of these logs are numerically singular",
+            "raise whitening_ridge or ridge, or lower the rank or dimensions",
+        )
+    })
+}
+
+/// A column of Σ̂_TH.
+fn column(joint: &Joint, j: usize) -> Mat<f64> {
+    match joint {
+        Joint::Dense(joint) => joint.subcols(j, 1).to_owned(),
+        Joint::Sparse(joint) => {
+            let mut column = Mat::zeros(joint.rows(), 1);
+            joint.column(j).for_each(|(i, x)| column[(i, 0)] = x);
+            column
+        }
+    }
+}
+
+/// Σ̂_H, the row of the null test of Σ̂_TH, as a column.
+fn first_row(joint: &Joint) -> Mat<f64> {
+    match joint {
+        Joint::Dense(joint) => joint.subrows(NULL_TEST, 1).transpose().to_owned(),
+        Joint::Sparse(joint) => {
+            let entry = |j| joint.column(j).find(|&(i, _)| i == NULL_TEST).map_or(0.0, |(_, x)| x);
+            Mat::from_fn(joint.columns(), 1, |j, _| entry(j))
+        }
+    }
+}

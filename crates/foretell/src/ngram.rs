@@ -1,0 +1,194 @@
+//! Back-off n-grams P(o | a, last k pairs) with Witten–Bell smoothing: the baseline every model must beat, and the
+//! best floor for one that fails.
+//!
+//! P_k(o) = (n(context, o) + T(context)·P_{k−1}(o)) / (n(context) + T(context)), with T the number of distinct
+//! observations after the context. The start of an episode counts as a pair of its own in the context.
+
+use rustc_hash::FxHashMap;
+
+use crate::data::{Action, ActionObservation, Observation, Trajectory};
+use crate::sequence::{EMPTY, Fingerprints, extend};
+
+/// Stands in a past for the start of an episode.
+const START: u64 = 0x5354_4152_5400_0000;
+/// Stands in a past for a step that is not known: no context reaches beyond it.
+const GAP: u64 = 0x4741_5000_0000_0000;
+/// Most (context, observation) counts kept; contexts first met later are left to back-off, so memory is bounded.
+const MOST_COUNTS: usize = 1 << 23;
+
+/// Counts in the making.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Counter {
+    length: usize,
+    contexts: FxHashMap<u64, u32>,
+    counts: FxHashMap<(u32, Observation), u32>,
+}
+
+/// The recent past of an episode, as fingerprints of its pairs.
+#[derive(Clone, Debug)]
+pub(crate) struct Past {
+    length: usize,
+    pairs: Vec<u64>,
+}
+
+impl Past {
+    /// At the start of an episode, for contexts of up to `length` pairs.
+    pub(crate) fn new(length: usize) -> Past {
+        Past { length, pairs: vec![START] }
+    }
+
+    pub(crate) fn reset(&mut self) {
+        self.pairs.clear();
+        self.pairs.push(START);
+    }
+
+    pub(crate) fn push(&mut self, f: &Fingerprints, ao: ActionObservation) {
+        self.pairs.push(f.pair(ao));
+    }
+
+    /// A step of which nothing is known.
+    pub(crate) fn push_gap(&mut self) {
+        self.pairs.push(GAP);
+    }
+
+    /// Keys of the contexts of the next step, shortest first: the action alone, then with 1, 2, … pairs of the past.
+    fn contexts(&self, f: &Fingerprints, a: Action) -> impl Iterator<Item = u64> {
+        let bare = extend(EMPTY, f.action(a));
+        let pairs = self.pairs.iter().rev().take(self.length).take_while(|&&pair| pair != GAP);
+        std::iter::once(bare).chain(pairs.scan(bare, |key, &pair| {
+            *key = extend(*key, pair);
+            Some(*key)
+        }))
+    }
+}
+
+impl Counter {
+    pub(crate) fn new(length: usize) -> Counter {
+        Counter { length, ..Counter::default() }
+    }
+
+    /// Counts every step of an episode. Fingerprints must cover its symbols.
+    pub(crate) fn add(&mut self, f: &Fingerprints, z: &Trajectory) {
+        let mut past = Past::new(self.length);
+        for &ao in &z.steps {
+            for key in past.contexts(f, ao.action) {
+                let full = self.counts.len() >= MOST_COUNTS;
+                let next = self.contexts.len() as u32;
+                let context = match self.contexts.get(&key) {
+                    Some(&context) => context,
+                    None if full => break,
+                    None => *self.contexts.entry(key).or_insert(next),
+                };
+                *self.counts.entry((context, ao.observation)).or_insert(0) += 1;
+            }
+            past.push(f, ao);
+        }
+    }
+
+    pub(crate) fn finish(self) -> NGram {
+        let mut keys = vec![0; self.contexts.len()];
+        self.contexts.iter().for_each(|(&key, &context)| keys[context as usize] = key);
+        let mut counts: Vec<_> = self.counts.into_iter().collect();
+        counts.sort_unstable_by_key(|&(place, _)| place);
+        let mut start = vec![0u32; keys.len() + 1];
+        counts.iter().for_each(|&((context, _), _)| start[context as usize + 1] += 1);
+        (0..keys.len()).for_each(|i| start[i + 1] += start[i]);
+        let symbols = counts.iter().map(|&((_, o), _)| o.0).collect();
+        NGram::new(self.length, keys, start, symbols, counts.iter().map(|c| c.1).collect())
+    }
+}
+
+/// A trained back-off n-gram.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NGram {
+    /// Longest context, in pairs.
+    pub(crate) length: usize,
+    /// Key of each context.
+    pub(crate) keys: Vec<u64>,
+    /// Where the counts of each context start; one more than there are contexts.
+    pub(crate) start: Vec<u32>,
+    pub(crate) symbols: Vec<u32>,
+    pub(crate) counts: Vec<u32>,
+    index: FxHashMap<u64, u32>,
+}
+
+impl NGram {
+    pub(crate) fn new(length: usize, keys: Vec<u64>, start: Vec<u32>, symbols: Vec<u32>, counts: Vec<u32>) -> NGram {
+        let index = keys.iter().enumerate().map(|(i, &key)| (key, i as u32)).collect();
+        NGram { length, keys, start, symbols, counts, index }
+    }
+
+    /// Longest context, in pairs.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// Turns `p`, the distribution to back off to, into P(o | a, past) for every o.
+    pub(crate) fn smooth(&self, f: &Fingerprints, past: &Past, a: Action, p: &mut [f64]) {
+        for key in past.contexts(f, a) {
+            let Some(&context) = self.index.get(&key) else { break };
+            let range = self.start[context as usize] as usize..self.start[context as usize + 1] as usize;
+            let types = range.len() as f64;
+            let total: f64 = self.counts[range.clone()].iter().map(|&n| f64::from(n)).sum();
+            p.iter_mut().for_each(|p| *p *= types / (total + types));
+            for i in range {
+                p[self.symbols[i] as usize] += f64::from(self.counts[i]) / (total + types);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{Alphabet, End};
+
+    fn alphabet() -> Alphabet {
+        let mut alphabet = Alphabet::default();
+        alphabet.intern_action("a");
+        ["x", "y"].map(|name| alphabet.intern_observation(name));
+        alphabet
+    }
+
+    fn episode(symbols: &[u32]) -> Trajectory {
+        let steps: Vec<_> = symbols.iter().map(|&o| ActionObservation::new(0, o)).collect();
+        Trajectory { rewards: vec![None; steps.len()], steps, action_probabilities: vec![], end: End::Truncated }
+    }
+
+    #[test]
+    fn witten_bell_agrees_with_its_formula_by_hand() {
+        let f = Fingerprints::of(&alphabet());
+        let mut counter = Counter::new(1);
+        counter.add(&f, &episode(&[0, 0, 1])); // after start: x; after x: x, y
+        let ngram = counter.finish();
+        let mut past = Past::new(1);
+        let mut p = [0.5, 0.5];
+        ngram.smooth(&f, &past, Action(0), &mut p);
+        // k = 0: n(x) = 2, n(y) = 1, T = 2: (2 + 2·½)/5, (1 + 2·½)/5; k = 1 after start, only x, T = 1: (1 + .6)/2, .4/2
+        assert!((p[0] - 0.8).abs() < 1e-15 && (p[1] - 0.2).abs() < 1e-15, "{p:?}");
+        past.push(&f, ActionObservation::new(0, 0));
+        let mut p = [0.5, 0.5];
+        ngram.smooth(&f, &past, Action(0), &mut p); // after x, T = 2: (1 + 2·.6)/4, (1 + 2·.4)/4
+        assert!((p[0] - 0.55).abs() < 1e-15 && (p[1] - 0.45).abs() < 1e-15, "{p:?}");
+    }
+
+    #[test]
+    fn a_context_never_met_or_unknown_backs_off() {
+        let f = Fingerprints::of(&alphabet());
+        let mut counter = Counter::new(3);
+        counter.add(&f, &episode(&[0, 0, 0]));
+        let ngram = counter.finish();
+        let smooth = |past: &Past| {
+            let mut p = [0.5, 0.5];
+            ngram.smooth(&f, past, Action(0), &mut p);
+            p
+        };
+        let (mut unmet, mut gap) = (Past::new(3), Past::new(3));
+        unmet.push(&f, ActionObservation::new(0, 1));
+        gap.push_gap();
+        let bare = smooth(&Past::new(0));
+        assert_eq!(smooth(&unmet), bare);
+        assert_eq!(smooth(&gap), bare);
+        assert_ne!(smooth(&Past::new(3)), bare);
+    }
+}
