@@ -25,9 +25,15 @@ const OBSERVATIONS: u32 = 2;
 
 fn alphabet() -> Alphabet {
     let mut alphabet = Alphabet::default();
-    ["left", "right"].map(|name| alphabet.intern_action(name));
-    ["dark", "light"].map(|name| alphabet.intern_observation(name));
-    ["dark", "light"].map(|name| alphabet.intern_terminal_observation(name));
+    ["left", "right"].iter().for_each(|name| {
+        alphabet.intern_action(name);
+    });
+    ["dark", "light"].iter().for_each(|name| {
+        alphabet.intern_observation(name);
+    });
+    ["dark", "light"].iter().for_each(|name| {
+        alphabet.intern_terminal_observation(name);
+    });
     alphabet
 }
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::data::{ActionObservation, Alphabet, Trajectory};
 use crate::error::{Error, Result};
-use crate::filter::{Filter, NGramFilter, PredictiveState, Uniform};
+use crate::filter::{Filter, NGramFilter, PredictiveState, UniformFilter};
 use crate::log::Logs;
 use crate::model::Model;
 use crate::pomdp::{Belief, Pomdp};
@@ -92,7 +92,8 @@ pub fn score(model: &Model, logs: &Logs, truth: Option<&Pomdp>) -> Result<Score>
             "check that the logs come from that domain, with the same names",
         ));
     }
-    let mut baselines: BTreeMap<_, _> = tally.ngrams.iter().enumerate().map(|(k, s)| (format!("ngram-{k}"), s.finish())).collect();
+    let mut baselines: BTreeMap<_, _> =
+        tally.ngrams.iter().enumerate().map(|(k, s)| (format!("ngram-{k}"), s.finish())).collect();
     baselines.insert("uniform".into(), tally.uniform.finish());
     Ok(Score {
         per_step: tally.model.total / tally.steps as f64,
@@ -202,7 +203,7 @@ impl Tally {
     fn of(model: &Model, zs: &[Trajectory], truth: Option<&Translation<'_>>) -> Tally {
         let mut tally = Tally::new(model.ngram().length());
         tally.add_model(model, zs);
-        let mut uniform = Uniform::of(model);
+        let mut uniform = UniformFilter::of(model);
         zs.iter().for_each(|z| tally.uniform.add(probabilities(&mut uniform, &z.steps)));
         for (k, sums) in tally.ngrams.iter_mut().enumerate() {
             let mut filter = NGramFilter::new(model, k);

@@ -3,6 +3,7 @@
 use crate::data::{Action, ActionObservation, Observation};
 use crate::model::{Model, dot, multiply};
 use crate::ngram::Past;
+use crate::pomdp::Belief;
 use crate::rng::Rng;
 
 /// Tracks the state of a system through actions and observations.
@@ -262,19 +263,19 @@ impl Filter for NGramFilter<'_> {
 
 /// All observations met in training alike: the baseline of knowing nothing.
 #[derive(Clone, Debug)]
-pub struct Uniform {
+pub struct UniformFilter {
     symbols: usize,
     unseen: f64,
 }
 
-impl Uniform {
+impl UniformFilter {
     /// Over the observations of a model's training logs.
     pub fn of(model: &Model) -> Self {
-        Uniform { symbols: model.alphabet().observations().len(), unseen: model.derived.unseen }
+        UniformFilter { symbols: model.alphabet().observations().len(), unseen: model.derived.unseen }
     }
 }
 
-impl Filter for Uniform {
+impl Filter for UniformFilter {
     fn reset(&mut self) {}
 
     fn update(&mut self, ao: ActionObservation) -> f64 {
@@ -283,5 +284,19 @@ impl Filter for Uniform {
 
     fn state(&self) -> &[f64] {
         &[]
+    }
+}
+
+impl Filter for Belief<'_> {
+    fn reset(&mut self) {
+        Belief::reset(self);
+    }
+
+    fn update(&mut self, ao: ActionObservation) -> f64 {
+        Belief::update(self, ao)
+    }
+
+    fn state(&self) -> &[f64] {
+        Belief::state(self)
     }
 }

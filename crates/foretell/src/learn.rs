@@ -51,10 +51,11 @@ pub struct Progress {
 /// Learns a predictive model from logs.
 ///
 /// ```
-/// use foretell::{LearnParams, Logs, domains, learn};
+/// use foretell::{LearnParams, Logs, Seed, domains, learn};
 ///
-/// let domain = domains::get("tiger")?;
-/// let logs = domain.sample(500, 20, foretell::Seed(1));
+/// let tiger = domains::get("tiger")?;
+/// let episodes = domains::sample(&tiger, 500, 20, Seed(1)).collect();
+/// let logs = Logs::memory(tiger.alphabet().clone(), episodes);
 /// let model = learn(&logs, &LearnParams { rank: 3, ..LearnParams::default() })?;
 /// assert_eq!(model.alphabet().actions().len(), 3);
 /// # Ok::<(), foretell::Error>(())

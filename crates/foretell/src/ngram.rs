@@ -146,7 +146,9 @@ mod tests {
     fn alphabet() -> Alphabet {
         let mut alphabet = Alphabet::default();
         alphabet.intern_action("a");
-        ["x", "y"].map(|name| alphabet.intern_observation(name));
+        ["x", "y"].iter().for_each(|name| {
+            alphabet.intern_observation(name);
+        });
         alphabet
     }
 

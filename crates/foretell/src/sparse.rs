@@ -1,9 +1,6 @@
 //! A sparse matrix by columns: what the uncompressed Σ̂_TH needs for its truncated SVD.
 
-use faer::matrix_free::{BiLinOp, LinOp};
-use faer::{Mat, MatMut, MatRef, Par};
-
-use faer::dyn_stack::{MemStack, StackReq};
+use faer::Mat;
 
 /// Compressed columns.
 #[derive(Clone, Debug)]
@@ -61,57 +58,17 @@ impl SparseMatrix {
         dense
     }
 
-    fn times(&self, mut out: MatMut<'_, f64>, x: MatRef<'_, f64>) {
-        out.fill(0.0);
-        for k in 0..x.ncols() {
-            for j in 0..self.columns() {
-                let scale = x[(j, k)];
-                self.column(j).for_each(|(i, value)| out[(i, k)] += value * scale);
-            }
+    /// A x
+    pub(crate) fn times(&self, x: &[f64]) -> Vec<f64> {
+        let mut out = vec![0.0; self.rows];
+        for (j, &scale) in x.iter().enumerate() {
+            self.column(j).for_each(|(i, value)| out[i] += value * scale);
         }
+        out
     }
 
-    fn transpose_times(&self, mut out: MatMut<'_, f64>, x: MatRef<'_, f64>) {
-        for k in 0..x.ncols() {
-            for j in 0..self.columns() {
-                out[(j, k)] = self.column(j).map(|(i, value)| value * x[(i, k)]).sum();
-            }
-        }
-    }
-}
-
-impl LinOp<f64> for SparseMatrix {
-    fn apply_scratch(&self, _: usize, _: Par) -> StackReq {
-        StackReq::EMPTY
-    }
-
-    fn nrows(&self) -> usize {
-        self.rows
-    }
-
-    fn ncols(&self) -> usize {
-        self.columns()
-    }
-
-    fn apply(&self, out: MatMut<'_, f64>, rhs: MatRef<'_, f64>, _: Par, _: &mut MemStack) {
-        self.times(out, rhs);
-    }
-
-    fn conj_apply(&self, out: MatMut<'_, f64>, rhs: MatRef<'_, f64>, _: Par, _: &mut MemStack) {
-        self.times(out, rhs);
-    }
-}
-
-impl BiLinOp<f64> for SparseMatrix {
-    fn transpose_apply_scratch(&self, _: usize, _: Par) -> StackReq {
-        StackReq::EMPTY
-    }
-
-    fn transpose_apply(&self, out: MatMut<'_, f64>, rhs: MatRef<'_, f64>, _: Par, _: &mut MemStack) {
-        self.transpose_times(out, rhs);
-    }
-
-    fn adjoint_apply(&self, out: MatMut<'_, f64>, rhs: MatRef<'_, f64>, _: Par, _: &mut MemStack) {
-        self.transpose_times(out, rhs);
+    /// Aᵀ x
+    pub(crate) fn transpose_times(&self, x: &[f64]) -> Vec<f64> {
+        (0..self.columns()).map(|j| self.column(j).map(|(i, value)| value * x[i]).sum()).collect()
     }
 }

@@ -1,18 +1,19 @@
 //! Truncated thin SVD: Σ ≈ Û Ŝ V̂ᵀ.
 
-use faer::dyn_stack::{MemBuffer, MemStack};
-use faer::matrix_free::eigen::{PartialEigenParams, partial_svd, partial_svd_scratch};
-use faer::{Col, Mat, MatRef, Par};
+use faer::{Mat, MatRef};
 
 use crate::error::{Error, Result};
+use crate::model::dot;
 use crate::moments::Joint;
 use crate::rng::Seed;
 use crate::sparse::SparseMatrix;
 
 /// Sparse matrices whose smaller side is at most this are decomposed as dense ones.
 const DENSE_SIDE: usize = 600;
-/// Relative accuracy asked of the singular pairs of large sparse matrices.
-const SPARSE_TOLERANCE: f64 = 1e-10;
+/// Residual, relative to the largest singular value, at which a triple of a large sparse matrix has converged.
+const SPARSE_TOLERANCE: f64 = 1e-11;
+/// Lanczos steps between tests of convergence.
+const CHECK_EVERY: usize = 10;
 /// Largest number of entries for which a sparse matrix is made dense (1 GiB).
 const DENSE_ENTRIES: usize = 1 << 27;
 
@@ -30,7 +31,6 @@ pub(crate) struct Svd {
 impl Svd {
     /// All singular triples of a dense matrix.
     pub(crate) fn thin(matrix: MatRef<'_, f64>) -> Result<Svd> {
-        // A fixed sign makes the decomposition unique: the entry of largest size of each left vector is positive.
         let failed = |_| Error::data("the singular value decomposition did not converge", "check the logs for extreme weights");
         let svd = matrix.thin_svd().map_err(failed)?;
         let s = svd.S().column_vector().iter().copied().collect();
@@ -46,34 +46,156 @@ impl Svd {
                 if rows.min(columns) <= DENSE_SIDE && rows * columns <= DENSE_ENTRIES {
                     Svd::thin(matrix.to_dense().as_ref())
                 } else {
-                    Svd::sparse(matrix, rank, seed)
+                    Svd::lanczos(matrix, rank, seed)
                 }
             }
         }
     }
 
-    /// The leading triples by restarted Krylov iteration.
-    fn sparse(matrix: &SparseMatrix, rank: usize, seed: Seed) -> Result<Svd> {
+    /// The leading triples by Golub–Kahan–Lanczos bidiagonalisation with full re-orthogonalisation.
+    ///
+    /// A Vₙ = Uₙ Bₙ with B upper bidiagonal; the triples of B give those of A, with residual β·|last entry of the left
+    /// vector of B|. The basis grows until the wanted triples have converged, or the matrix is exhausted.
+    fn lanczos(matrix: &SparseMatrix, rank: usize, seed: Seed) -> Result<Svd> {
         let (rows, columns) = (matrix.rows(), matrix.columns());
         let rank = rank.min(rows).min(columns);
-        let (mut u, mut v, mut s) = (Mat::zeros(rows, rank), Mat::zeros(columns, rank), vec![0.0; rank]);
         let mut rng = seed.stream("svd").rng();
-        let start = Col::from_fn(columns, |_| rng.uniform() - 0.5);
-        let params = PartialEigenParams::default();
-        let mut memory = MemBuffer::new(partial_svd_scratch(matrix, rank, Par::Seq, params));
-        let stack = MemStack::new(&mut memory);
-        let info = partial_svd(u.as_mut(), v.as_mut(), &mut s, matrix, start.as_ref(), SPARSE_TOLERANCE, Par::Seq, stack, params);
-        let n = info.n_converged_eigen;
-        if n == 0 {
-            return Err(Error::data("no singular value of the uncompressed moments converged", "use a compressing projection"));
+        let (mut left, mut right) = (Basis::new(rows), Basis::new(columns));
+        let (mut alphas, mut betas) = (Vec::new(), Vec::new());
+        let mut v: Vec<f64> = (0..columns).map(|_| rng.uniform() - 0.5).collect();
+        right.normalise(&mut v);
+        loop {
+            let mut u = matrix.times(&v);
+            right.push(v);
+            alphas.push(left.normalise(&mut u));
+            v = matrix.transpose_times(&u);
+            left.push(u);
+            let beta = right.normalise(&mut v);
+            betas.push(beta);
+            let n = alphas.len();
+            let exhausted = n == rows.min(columns) || beta == 0.0;
+            if exhausted || n % CHECK_EVERY == 0 && n >= rank {
+                let small = Svd::thin(bidiagonal(&alphas, &betas[..n - 1]).as_ref())?;
+                let residual = |i: usize| beta * small.u[(n - 1, i)].abs();
+                if exhausted || (0..rank.min(n)).all(|i| residual(i) <= SPARSE_TOLERANCE * small.s[0]) {
+                    return Ok(small.lift(&left, &right, rank.min(n)));
+                }
+            }
         }
-        s.truncate(n);
-        Ok(Svd { u: u.subcols(0, n).to_owned(), s, v: v.subcols(0, n).to_owned() })
+    }
+
+    /// From triples of the small matrix to those of the large one.
+    fn lift(&self, left: &Basis, right: &Basis, rank: usize) -> Svd {
+        Svd { u: left.combine(self.u.subcols(0, rank)), s: self.s[..rank].to_vec(), v: right.combine(self.v.subcols(0, rank)) }
     }
 
     /// How many leading triples to keep: at most `rank`, and none below `tolerance` times the largest.
     pub(crate) fn rank(&self, rank: usize, tolerance: f64) -> usize {
         let cut = tolerance.max(f64::EPSILON * self.s.len() as f64) * self.s.first().copied().unwrap_or(0.0);
         self.s.iter().take(rank).take_while(|s| **s > cut).count()
+    }
+}
+
+/// Orthonormal vectors, one after the other.
+struct Basis {
+    length: usize,
+    vectors: Vec<f64>,
+}
+
+impl Basis {
+    fn new(length: usize) -> Basis {
+        Basis { length, vectors: Vec::new() }
+    }
+
+    /// Makes `x` orthogonal to the basis (twice, which is enough) and of unit length; returns the length it had.
+    fn normalise(&self, x: &mut [f64]) -> f64 {
+        let before = dot(x, x).sqrt();
+        for _ in 0..2 {
+            for b in self.vectors.chunks_exact(self.length) {
+                let along = dot(b, x);
+                x.iter_mut().zip(b).for_each(|(x, b)| *x -= along * b);
+            }
+        }
+        let length = dot(x, x).sqrt();
+        // What is left of a vector inside the span is rounding, not a direction.
+        if length <= f64::EPSILON * before * (self.length as f64).sqrt() {
+            x.fill(0.0);
+            return 0.0;
+        }
+        x.iter_mut().for_each(|x| *x /= length);
+        length
+    }
+
+    fn push(&mut self, x: Vec<f64>) {
+        self.vectors.extend(x);
+    }
+
+    fn combine(&self, weights: MatRef<'_, f64>) -> Mat<f64> {
+        MatRef::from_column_major_slice(&self.vectors, self.length, self.vectors.len() / self.length) * weights
+    }
+}
+
+fn bidiagonal(diagonal: &[f64], above: &[f64]) -> Mat<f64> {
+    let n = diagonal.len();
+    Mat::from_fn(n, n, |i, j| {
+        if i == j {
+            diagonal[i]
+        } else if i + 1 == j {
+            above[i]
+        } else {
+            0.0
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A sparse matrix of rank 12 with a spread spectrum.
+    fn sparse(rows: u32, columns: u32) -> SparseMatrix {
+        let mut rng = Seed(4).rng();
+        let mut entries = std::collections::BTreeMap::new();
+        for k in 0..12 {
+            let scale = 0.7f64.powi(k);
+            let pick = |n: u32, rng: &mut crate::Rng| -> Vec<(u32, f64)> {
+                (0..8).map(|_| (rng.below(n as usize) as u32, rng.uniform() - 0.3)).collect()
+            };
+            let (x, y) = (pick(rows, &mut rng), pick(columns, &mut rng));
+            for &(i, a) in &x {
+                for &(j, b) in &y {
+                    *entries.entry((i, j)).or_insert(0.0) += scale * a * b;
+                }
+            }
+        }
+        SparseMatrix::from_entries(rows as usize, columns as usize, entries)
+    }
+
+    #[test]
+    fn lanczos_agrees_with_the_dense_decomposition() {
+        for rank in [1, 5, 12, 30] {
+            let matrix = sparse(90, 70);
+            let dense = Svd::thin(matrix.to_dense().as_ref()).unwrap();
+            let lanczos = Svd::lanczos(&matrix, rank, Seed(1)).unwrap();
+            for i in 0..rank.min(lanczos.s.len()).min(12) {
+                assert!(
+                    (lanczos.s[i] - dense.s[i]).abs() < 1e-10 * dense.s[0],
+                    "value {i} of {rank}: {} {}",
+                    lanczos.s[i],
+                    dense.s[i]
+                );
+                let cosine = dot(lanczos.u.col_as_slice(i), dense.u.col_as_slice(i))
+                    * dot(lanczos.v.col_as_slice(i), dense.v.col_as_slice(i));
+                assert!((cosine - 1.0).abs() < 1e-8, "vectors {i} of {rank}: {cosine}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_rank_is_cut_at_the_tolerance() {
+        let svd = Svd::thin(sparse(40, 40).to_dense().as_ref()).unwrap();
+        assert_eq!(svd.rank(40, 1e-10), 12);
+        assert_eq!(svd.rank(5, 1e-10), 5);
+        assert_eq!(svd.rank(40, 0.9999), 1);
     }
 }

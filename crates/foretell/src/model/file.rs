@@ -86,12 +86,15 @@ impl Model {
     pub fn from_bytes(bytes: &[u8], file: &str) -> Result<Model> {
         let wrong = |problem: String, remedy: &str| Error::input(file, None, problem, remedy);
         let not_ours = "give a file that `foretell learn` wrote";
-        let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(|e| wrong(format!("not a safetensors file ({e:?})"), not_ours))?;
+        let (_, metadata) =
+            SafeTensors::read_metadata(bytes).map_err(|e| wrong(format!("not a safetensors file ({e:?})"), not_ours))?;
         let json = metadata.metadata().as_ref().and_then(|m| m.get(HEADER));
         let json = json.ok_or_else(|| wrong("a safetensors file, but not a model of ours".into(), not_ours))?;
         check_version(json, file)?;
-        let header: Header = serde_json::from_str(json).map_err(|e| wrong(format!("its header is damaged ({e})"), "learn the model again"))?;
-        let tensors = SafeTensors::deserialize(bytes).map_err(|e| wrong(format!("it is damaged ({e:?})"), "learn the model again"))?;
+        let header: Header =
+            serde_json::from_str(json).map_err(|e| wrong(format!("its header is damaged ({e})"), "learn the model again"))?;
+        let tensors =
+            SafeTensors::deserialize(bytes).map_err(|e| wrong(format!("it is damaged ({e:?})"), "learn the model again"))?;
         let arrays = Arrays { tensors, file };
 
         let initial = arrays.f64s("initial")?;
@@ -129,10 +132,16 @@ fn check_version(json: &str, file: &str) -> Result<()> {
     let version: Version = serde_json::from_str(json)
         .map_err(|e| Error::input(file, None, format!("its header is damaged ({e})"), "learn the model again"))?;
     if version.kind != "model" {
-        return Err(Error::input(file, None, format!("it is a {}, not a model", version.kind), "give a file that `foretell learn` wrote"));
+        return Err(Error::input(
+            file,
+            None,
+            format!("it is a {}, not a model", version.kind),
+            "give a file that `foretell learn` wrote",
+        ));
     }
     if version.format_version != FORMAT_VERSION {
-        let problem = format!("model format {}, but this version of foretell reads format {FORMAT_VERSION}", version.format_version);
+        let problem =
+            format!("model format {}, but this version of foretell reads format {FORMAT_VERSION}", version.format_version);
         return Err(Error::input(file, None, problem, "learn the model again, or use the version of foretell that wrote it"));
     }
     Ok(())
@@ -174,7 +183,11 @@ impl Arrays<'_> {
     }
 
     fn sized<T>(&self, name: &str, array: Vec<T>, size: usize) -> Result<Vec<T>> {
-        if array.len() == size { Ok(array) } else { Err(self.damaged(&format!("array {name} has {} values, not {size}", array.len()))) }
+        if array.len() == size {
+            Ok(array)
+        } else {
+            Err(self.damaged(&format!("array {name} has {} values, not {size}", array.len())))
+        }
     }
 
     fn ngram(&self, length: usize, symbols: usize) -> Result<NGram> {

@@ -1,0 +1,48 @@
+//! A finite POMDP as a system to act in.
+
+use super::Pomdp;
+use crate::data::{Action, Alphabet, Observation};
+use crate::env::{Environment, Outcome};
+use crate::rng::Rng;
+
+/// A finite POMDP in one of its states. Before the first reset that is the first state it can start in.
+#[derive(Clone, Debug)]
+pub struct PomdpEnvironment<'a> {
+    pomdp: &'a Pomdp,
+    state: usize,
+}
+
+impl Pomdp {
+    /// An environment that behaves like this model.
+    pub fn environment(&self) -> PomdpEnvironment<'_> {
+        PomdpEnvironment { pomdp: self, state: self.start().next().map_or(0, |(s, _)| s) }
+    }
+}
+
+impl PomdpEnvironment<'_> {
+    /// The hidden state.
+    pub fn state(&self) -> usize {
+        self.state
+    }
+}
+
+impl Environment for PomdpEnvironment<'_> {
+    fn alphabet(&self) -> &Alphabet {
+        self.pomdp.alphabet()
+    }
+
+    fn reset(&mut self, rng: &mut Rng) {
+        self.state = self.pomdp.start.sample(0, rng).unwrap_or(self.state);
+    }
+
+    /// s' ~ T(· | a, s), o ~ O(· | a, s'), r = R(a, s, s', o). In a terminal state nothing changes and the reward is 0.
+    fn step(&mut self, a: Action, rng: &mut Rng) -> Outcome {
+        let from = self.state;
+        let moved = self.pomdp.transitions.sample(self.pomdp.index(a, from), rng);
+        self.state = moved.unwrap_or(from);
+        let o = self.pomdp.emissions.sample(self.pomdp.index(a, self.state), rng);
+        let observation = Observation(o.expect("every state emits, checked in Pomdp::new") as u32);
+        let reward = moved.map_or(0.0, |to| self.pomdp.reward(a, from, to, observation));
+        Outcome { observation, reward }
+    }
+}
