@@ -186,6 +186,7 @@ fn mutation() -> impl Strategy<Value = Mutation> {
     let at = any::<prop::sample::Index>;
     prop_oneof![
         (at(), any::<u8>()).prop_map(|(at, byte)| Mutation::Byte(at, byte)),
+        (at(), prop::sample::select(b"xSG.:*#- \n0123459".to_vec())).prop_map(|(at, byte)| Mutation::Byte(at, byte)),
         (at(), 1..40usize).prop_map(|(at, length)| Mutation::Delete(at, length)),
         (at(), 1..40usize).prop_map(|(at, length)| Mutation::Repeat(at, length)),
         (at(), prop::sample::select(words)).prop_map(|(at, word)| Mutation::Insert(at, word)),
@@ -201,10 +202,15 @@ proptest! {
     }
 
     #[test]
-    fn no_words_of_the_format_make_the_readers_panic(
-        words in "((T|O|R|start|states|actions|observations|values|include|uniform|identity|reset|[a-c0-4]|0.5|-1|[:*#\n])[ :]?){0,60}",
+    fn no_entries_make_the_readers_panic(
+        entries in prop::collection::vec("[TOR]( ?: ?([0-3*]|up|down|go|hot|cold)){1,4}( (0|1|0.5|-1|uniform|identity|reset)){0,7}", 0..4),
     ) {
-        read_all_ways(words.as_bytes());
+        read_all_ways(format!("{HEAD}{BODY}{}", entries.join("\n")).as_bytes());
+    }
+
+    #[test]
+    fn no_maps_make_the_readers_panic(map in "([x.SG]{4}\n){1,4}(\n([0-2]{4}\n){1,4})?") {
+        read_all_ways(map.as_bytes());
     }
 
     #[test]
