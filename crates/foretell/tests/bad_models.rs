@@ -203,7 +203,7 @@ proptest! {
 
     #[test]
     fn no_entries_make_the_readers_panic(
-        entries in prop::collection::vec("[TOR]( ?: ?([0-3*]|up|down|go|hot|cold)){1,4}( (0|1|0.5|-1|uniform|identity|reset)){0,7}", 0..4),
+        entries in prop::collection::vec("[TOR]( ?: ?([0-3*]|up|down|go|hot|cold)){1,4}( (0|1|0[.]5|-1|uniform|identity|reset)){0,7}", 0..4),
     ) {
         read_all_ways(format!("{HEAD}{BODY}{}", entries.join("\n")).as_bytes());
     }
