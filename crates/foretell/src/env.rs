@@ -92,12 +92,21 @@ mod tests {
         }
     }
 
-    /// Takes one action and does not say how probable that was.
-    struct Mute;
+    /// Says how probable its first action was, and nothing of the others.
+    #[derive(Default)]
+    struct Mumbling {
+        seen: usize,
+    }
 
-    impl Policy for Mute {
+    impl Policy for Mumbling {
         fn act(&mut self, _: &mut Rng) -> Action {
             Action(1)
+        }
+        fn probability(&self, _: Action) -> Option<f64> {
+            (self.seen == 0).then_some(1.0)
+        }
+        fn observe(&mut self, _: ActionObservation) {
+            self.seen += 1;
         }
     }
 
@@ -118,8 +127,8 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_that_does_not_tell_leaves_no_probabilities() {
-        let z = rollout(&mut Five::new(), &mut Mute, 100, &mut Seed(1).rng());
+    fn a_policy_that_does_not_tell_all_probabilities_leaves_none() {
+        let z = rollout(&mut Five::new(), &mut Mumbling::default(), 100, &mut Seed(1).rng());
         assert!(z.action_probabilities.is_empty());
     }
 }

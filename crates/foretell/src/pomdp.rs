@@ -190,6 +190,9 @@ impl Pomdp {
         if largest == 0.0 {
             return Some(0.0);
         }
+        if gamma == 1.0 && !self.terminal.contains(&true) {
+            return None;
+        }
         let (mut value, mut weight) = (0.0, 1.0);
         for step in self.uniform_policy().take(MAX_VALUE_STEPS) {
             value += weight * step.reward;

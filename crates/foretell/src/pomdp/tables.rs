@@ -9,7 +9,7 @@ use crate::data::{Action, Alphabet, Observation};
 use crate::error::{Error, Result};
 
 /// Rows whose sum differs from 1 by no more are normalised: public files print six digits, and sums are off by 10⁻⁵.
-const SUM_TOLERANCE: f64 = 1e-4;
+pub(super) const SUM_TOLERANCE: f64 = 1e-4;
 
 /// A finite POMDP as tables; [`Pomdp::new`] checks them.
 #[derive(Clone, Debug, Default, PartialEq)]

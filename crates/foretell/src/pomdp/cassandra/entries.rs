@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::preamble::{Names, Preamble, uniform};
 use super::tokens::{Heading, Token, Tokens};
 use crate::error::Result;
-use crate::pomdp::tables::Place;
+use crate::pomdp::tables::{Place, SUM_TOLERANCE};
 use crate::pomdp::{PomdpTables, RewardRule, Row};
 
 /// Most pairs of action and state, and most nonzero probabilities in all: 10⁷ take a quarter of a gigabyte.
@@ -99,52 +99,53 @@ impl Entries {
 
     /// `T: a : s : s' p`, `T: a : s` and a row, `T: a` and a matrix; the same for `O`.
     fn read_probabilities(&mut self, heading: Heading<'_>, tokens: &mut Tokens<'_>) -> Result<()> {
-        let Preamble { states, actions, observations, .. } = &self.head;
-        let columns = if heading.word == "T" { states } else { observations };
-        let (n, width, is_t) = (states.names.len(), columns.names.len(), heading.word == "T");
-        let a = which(actions, tokens)?;
+        let a = which(&self.head.actions, tokens)?;
         if !tokens.take(Token::Colon) {
-            return match tokens.peek() {
-                Some(Token::Word("uniform")) => {
-                    tokens.next();
-                    self.set(heading, a, None, &Content::Row(uniform(width)), tokens)
-                }
-                Some(Token::Word("identity")) if is_t => {
-                    tokens.next();
-                    (0..n).try_for_each(|s| self.set(heading, a, Some(s), &Content::Row(vec![(s, 1.0)]), tokens))
-                }
-                _ => {
-                    let forms =
-                        format!("{n} × {width} probabilities{}", if is_t { ", identity or uniform" } else { " or uniform" });
-                    let rows = probabilities(n, width, &forms, tokens)?;
-                    rows.into_iter()
-                        .enumerate()
-                        .try_for_each(|(s, row)| self.set(heading, a, Some(s), &Content::Row(row), tokens))
-                }
-            };
+            return self.read_matrix(heading, a, tokens);
         }
-        let s = which(states, tokens)?;
+        let s = which(&self.head.states, tokens)?;
         let content = if tokens.take(Token::Colon) {
+            let columns = self.columns(heading);
             let column = which(columns, tokens)?;
             let p = probabilities(1, 1, "a probability", tokens)?[0].first().map_or(0.0, |&(_, p)| p);
-            Content::Columns(range(column, width), p)
+            Content::Columns(range(column, columns.names.len()), p)
         } else {
-            match tokens.peek() {
-                Some(Token::Word("uniform")) => {
-                    tokens.next();
-                    Content::Row(uniform(width))
-                }
-                Some(Token::Word("reset")) if is_t => {
-                    tokens.next();
-                    Content::Row(self.head.start.clone())
-                }
-                _ => {
-                    let forms = format!("{width} probabilities{}", if is_t { ", uniform or reset" } else { " or uniform" });
-                    Content::Row(probabilities(1, width, &forms, tokens)?.remove(0))
-                }
-            }
+            Content::Row(self.read_row(heading, tokens)?)
         };
         self.set(heading, a, s, &content, tokens)
+    }
+
+    /// A matrix of numbers, `uniform` or, for T, `identity`.
+    fn read_matrix(&mut self, heading: Heading<'_>, a: Which, tokens: &mut Tokens<'_>) -> Result<()> {
+        let (n, width) = (self.head.states.names.len(), self.columns(heading).names.len());
+        if tokens.take(Token::Word("uniform")) {
+            return self.set(heading, a, None, &Content::Row(uniform(width)), tokens);
+        }
+        let rows = if heading.word == "T" && tokens.take(Token::Word("identity")) {
+            (0..n).map(|s| vec![(s, 1.0)]).collect()
+        } else {
+            let words = if heading.word == "T" { ", identity or uniform" } else { " or uniform" };
+            probabilities(n, width, &format!("{n} × {width} probabilities{words}"), tokens)?
+        };
+        rows.into_iter().enumerate().try_for_each(|(s, row)| self.set(heading, a, Some(s), &Content::Row(row), tokens))
+    }
+
+    /// A row of numbers, `uniform` or, for T, `reset`.
+    fn read_row(&self, heading: Heading<'_>, tokens: &mut Tokens<'_>) -> Result<Row> {
+        let width = self.columns(heading).names.len();
+        if tokens.take(Token::Word("uniform")) {
+            return Ok(uniform(width));
+        }
+        if heading.word == "T" && tokens.take(Token::Word("reset")) {
+            return Ok(self.head.start.clone());
+        }
+        let words = if heading.word == "T" { ", uniform or reset" } else { " or uniform" };
+        Ok(probabilities(1, width, &format!("{width} probabilities{words}"), tokens)?.remove(0))
+    }
+
+    /// What the columns of T or O stand for.
+    fn columns(&self, heading: Heading<'_>) -> &Names {
+        if heading.word == "T" { &self.head.states } else { &self.head.observations }
     }
 
     /// Writes the content into all rows that (a, s) names.
@@ -234,7 +235,7 @@ fn probabilities(rows: usize, width: usize, forms: &str, tokens: &mut Tokens<'_>
         for column in 0..width {
             let line = tokens.line();
             let p = value(forms, i * width + column, tokens)?;
-            if !(0.0..=1.0).contains(&p) {
+            if !(0.0..=1.0 + SUM_TOLERANCE).contains(&p) {
                 return Err(tokens.error_at(line, format!("probability {p} is not between 0 and 1"), "check the number"));
             }
             if p > 0.0 {

@@ -158,7 +158,7 @@ impl Names {
             ..=8 => self.names.join(", "),
             _ => format!("{}, {}, … {} ({n} in all)", self.names[0], self.names[1], self.names[n - 1]),
         };
-        let remedy = format!("use a declared name, an index from 0 to {} or *; declared: {known}", n - 1);
+        let remedy = format!("use a declared name or an index from 0 to {}; declared: {known}", n - 1);
         tokens.error_at(line, format!("{} {word:?} is not declared", self.kind), remedy)
     }
 }
