@@ -18,6 +18,8 @@ pub trait Filter {
 
 /// A prediction below this share of what the action's frequency allows means that the filter is lost.
 const LOST: f64 = 1e-2;
+/// How many observations the mixture is worth, beside counts of the whole history, where the n-gram has half the weight.
+const PRIOR_STRENGTH: f64 = 5.0;
 /// States are kept within these bounds: beyond them the linear model has left all that it was fitted on.
 const STATE_BOUND: f64 = 1e6;
 
@@ -62,6 +64,10 @@ impl<'m> PredictiveState<'m> {
         if mix > 0.0 {
             ngram_probabilities(model, &self.past, a, &mut self.smoothed);
             self.probabilities.iter_mut().zip(&self.smoothed).for_each(|(p, q)| *p += mix * (q - *p));
+            if model.knows(a) {
+                let strength = PRIOR_STRENGTH * (1.0 - mix) / mix;
+                model.ngram.weigh_whole_history(&model.derived.fingerprints, &self.past, a, strength, &mut self.probabilities);
+            }
         }
         &self.probabilities
     }

@@ -4,6 +4,8 @@
 //! P_k(o) = (n(context, o) + T(context)·P_{k−1}(o)) / (n(context) + T(context)), with T the number of distinct
 //! observations after the context. The start of an episode counts as a pair of its own in the context.
 
+use std::ops::Range;
+
 use rustc_hash::FxHashMap;
 
 use crate::data::{Action, ActionObservation, Observation, Trajectory};
@@ -49,6 +51,11 @@ impl Past {
     /// A step of which nothing is known.
     pub(crate) fn push_gap(&mut self) {
         self.pairs.push(GAP);
+    }
+
+    /// Whether the longest context is the whole history, back to the start of the episode.
+    fn is_whole(&self) -> bool {
+        self.pairs.len() <= self.length && !self.pairs.contains(&GAP)
     }
 
     /// Keys of the contexts of the next step, shortest first: the action alone, then with 1, 2, … pairs of the past.
@@ -126,14 +133,36 @@ impl NGram {
     /// Turns `p`, the distribution to back off to, into P(o | a, past) for every o.
     pub(crate) fn smooth(&self, f: &Fingerprints, past: &Past, a: Action, p: &mut [f64]) {
         for key in past.contexts(f, a) {
-            let Some(&context) = self.index.get(&key) else { break };
-            let range = self.start[context as usize] as usize..self.start[context as usize + 1] as usize;
+            let Some(range) = self.counts_of(key) else { break };
             let types = range.len() as f64;
-            let total: f64 = self.counts[range.clone()].iter().map(|&n| f64::from(n)).sum();
-            p.iter_mut().for_each(|p| *p *= types / (total + types));
-            for i in range {
-                p[self.symbols[i] as usize] += f64::from(self.counts[i]) / (total + types);
-            }
+            self.add_counts(range, types, p);
+        }
+    }
+
+    /// Takes `p`, worth `strength` observations, as prior of what follows the whole history, if that history was counted.
+    ///
+    /// Unlike those of a shorter context, these counts estimate just what is asked for.
+    pub(crate) fn weigh_whole_history(&self, f: &Fingerprints, past: &Past, a: Action, strength: f64, p: &mut [f64]) {
+        let key = past.is_whole().then(|| past.contexts(f, a).last()).flatten();
+        if let Some(range) = key.and_then(|key| self.counts_of(key)) {
+            let seen: f64 = p.iter().sum();
+            p.iter_mut().for_each(|p| *p /= seen);
+            self.add_counts(range, strength, p);
+            p.iter_mut().for_each(|p| *p *= seen);
+        }
+    }
+
+    fn counts_of(&self, key: u64) -> Option<Range<usize>> {
+        let context = *self.index.get(&key)? as usize;
+        Some(self.start[context] as usize..self.start[context + 1] as usize)
+    }
+
+    /// p(o) ↦ (n(o) + strength·p(o)) / (n + strength)
+    fn add_counts(&self, range: Range<usize>, strength: f64, p: &mut [f64]) {
+        let total = strength + self.counts[range.clone()].iter().map(|&n| f64::from(n)).sum::<f64>();
+        p.iter_mut().for_each(|p| *p *= strength / total);
+        for i in range {
+            p[self.symbols[i] as usize] += f64::from(self.counts[i]) / total;
         }
     }
 }
