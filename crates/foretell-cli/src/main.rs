@@ -1,2 +1,74 @@
-//! Foretell.
-fn main() {}
+//! `foretell`: learn a predictive model from logs, score it, ask it.
+//!
+//! Verbs are the flow. Standard output is data, standard error is progress and messages; exit 0, 1 (failed) or 2 (usage).
+
+mod cmd;
+mod input;
+mod plot;
+mod progress;
+mod report;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Learn a predictive model of a partially observable system from logged episodes, score it and ask it.
+#[derive(Parser)]
+#[command(version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+    /// Threads to use; results do not depend on it [default: all cores]
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    Inspect(cmd::inspect::Args),
+    Learn(cmd::learn::Args),
+    Score(cmd::score::Args),
+    Predict(cmd::predict::Args),
+    Sample(cmd::sample::Args),
+    Domains(cmd::domains::Args),
+}
+
+fn run(cli: Cli) -> anyhow::Result<()> {
+    let threads = cli.threads.map_or(0, usize::from);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+    pool.install(|| match cli.verb {
+        Verb::Inspect(args) => cmd::inspect::run(args),
+        Verb::Learn(args) => cmd::learn::run(args),
+        Verb::Score(args) => cmd::score::run(args),
+        Verb::Predict(args) => cmd::predict::run(args),
+        Verb::Sample(args) => cmd::sample::run(args),
+        Verb::Domains(args) => cmd::domains::run(args),
+    })
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        // Whoever read our output has had enough, as `head` does.
+        Err(e) if is_broken_pipe(&e) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("error: {e:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let io = error.chain().filter_map(|e| e.downcast_ref::<std::io::Error>());
+    io.into_iter().any(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Cli;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        <Cli as clap::CommandFactory>::command().debug_assert();
+    }
+}

@@ -8,10 +8,10 @@ use faer::{Mat, Side};
 use proptest::prelude::*;
 
 use crate::data::{ActionObservation, Alphabet, CutRule, End, Trajectory};
-use crate::features::{Features, NULL_TEST};
+use crate::features::Features;
 use crate::learn::learn;
 use crate::log::Logs;
-use crate::params::{Cuts, History, LearnParams, Regression, Start};
+use crate::params::{Cuts, History, LearnParams, Readout, Regression, Start};
 use crate::projection::Projection;
 use crate::sequence::{EMPTY, Fingerprints, extend};
 
@@ -113,18 +113,30 @@ struct Literal {
     c1: Mat<f64>,
     c_inf: Mat<f64>,
     operators: Vec<(ActionObservation, Mat<f64>)>,
+    /// The regression of each next step on the state, as rows.
+    readouts: Vec<(ActionObservation, Mat<f64>)>,
+    readout: Readout,
 }
 
 impl Literal {
     fn joint_probability(&self, steps: &[ActionObservation]) -> f64 {
+        let of = |list: &[(ActionObservation, Mat<f64>)], ao: &ActionObservation| {
+            list.iter().find(|(pair, _)| pair == ao).map(|(_, m)| m.clone())
+        };
+        let Some((last, before)) = steps.split_last() else { return 1.0 };
         let mut c = self.c1.clone();
-        for ao in steps {
-            match self.operators.iter().find(|(pair, _)| pair == ao) {
-                Some((_, c_ao)) => c = c_ao * c,
+        for ao in before {
+            match of(&self.operators, ao) {
+                Some(c_ao) => c = c_ao * c,
                 None => return 0.0,
             }
         }
-        (self.c_inf.transpose() * c)[(0, 0)]
+        let terminal = last.observation.0 >= OBSERVATIONS;
+        match (of(&self.operators, last), of(&self.readouts, last)) {
+            (Some(c_ao), _) if self.readout == Readout::Normalizer && !terminal => (self.c_inf.transpose() * c_ao * c)[(0, 0)],
+            (_, Some(readout)) => (readout * c)[(0, 0)],
+            _ => 0.0,
+        }
     }
 }
 
@@ -188,7 +200,6 @@ fn literal(zs: &[Trajectory], params: &LearnParams) -> Literal {
     let sigma_th = outer(&psi, &chi);
     let sigma_h = sum(d_h, 1, chi.iter().cloned());
     let start = if params.start == Start::Mixed && params.history == History::Suffix { 1 } else { 0 };
-    let episodes = sigma_th[(NULL_TEST, start)];
 
     let (u, right_inverse) = match params.regression {
         Regression::PseudoInverse => {
@@ -210,8 +221,17 @@ fn literal(zs: &[Trajectory], params: &LearnParams) -> Literal {
         let terms = moments.iter().zip(after.iter().zip(&chi)).filter(|(m, _)| m.next == ao);
         u.transpose() * sum(d_t, d_h, terms.map(|(_, (after, chi))| after * chi.transpose())) * &right_inverse
     };
-    assert!(episodes > 0.0);
-    Literal { c1: c1 * (1.0 / total), c_inf, operators: pairs.into_iter().map(|ao| (ao, operator(ao))).collect() }
+    let readout = |ao: ActionObservation| {
+        let terms = moments.iter().zip(&chi).filter(|(m, _)| m.next == ao);
+        sum(1, d_h, terms.map(|(_, chi)| chi.transpose().to_owned())) * &right_inverse
+    };
+    Literal {
+        c1: c1 * (1.0 / total),
+        c_inf,
+        operators: pairs.iter().map(|&ao| (ao, operator(ao))).collect(),
+        readouts: pairs.iter().map(|&ao| (ao, readout(ao))).collect(),
+        readout: params.readout,
+    }
 }
 
 /// Two-stage regression with symmetric square roots and plain inverses instead of Cholesky factors.

@@ -82,12 +82,16 @@ enum Source<'a> {
 }
 
 impl Source<'_> {
-    /// Gives `work` all episodes, batch by batch, reading ahead while it works. Returns the alphabet met.
-    fn each_batch(&self, alphabet: Alphabet, work: &mut (dyn FnMut(&Alphabet, &[(Trajectory, f64)]) + Send)) -> Result<Alphabet> {
+    /// Gives `work` all episodes, batch by batch, reading ahead while it works. Returns the alphabet met and the number of episodes skipped.
+    fn each_batch(
+        &self,
+        alphabet: Alphabet,
+        work: &mut (dyn FnMut(&Alphabet, &[(Trajectory, f64)]) + Send),
+    ) -> Result<(Alphabet, u64)> {
         match self {
             Source::Weighted(alphabet, episodes) => {
                 work(alphabet, episodes);
-                Ok((*alphabet).clone())
+                Ok(((*alphabet).clone(), 0))
             }
             Source::Logs(logs) => {
                 let mut reader = logs.open(alphabet)?;
@@ -97,7 +101,7 @@ impl Source<'_> {
                     let (next, ()) = rayon::join(|| read_batch(&mut reader), || work(&met, &batch));
                     batch = next?;
                 }
-                Ok(reader.alphabet().clone())
+                Ok((reader.alphabet().clone(), reader.skipped()))
             }
         }
     }
@@ -119,6 +123,7 @@ struct Survey {
     alphabet: Alphabet,
     episodes: u64,
     steps: u64,
+    skipped: u64,
     pair_counts: FxHashMap<ActionObservation, u64>,
     longest_truncated: Option<usize>,
     ngram: NGram,
@@ -164,6 +169,7 @@ fn learn_from(source: Source<'_>, params: &LearnParams, progress: &mut (dyn FnMu
         alphabet: survey.alphabet,
         episodes: survey.episodes,
         steps: survey.steps,
+        skipped: survey.skipped,
         ngram: survey.ngram,
     })
 }
@@ -172,7 +178,7 @@ fn survey(source: Source<'_>, params: &LearnParams, progress: &mut (dyn FnMut(Pr
     let (mut episodes, mut steps, mut longest_truncated) = (0, 0, None);
     let mut pair_counts = FxHashMap::default();
     let mut counter = Counter::new(params.ngram_length);
-    let alphabet = source.each_batch(Alphabet::default(), &mut |alphabet, batch| {
+    let (alphabet, skipped) = source.each_batch(Alphabet::default(), &mut |alphabet, batch| {
         let fingerprints = Fingerprints::of(alphabet);
         for (z, _) in batch {
             counter.add(&fingerprints, z);
@@ -188,7 +194,7 @@ fn survey(source: Source<'_>, params: &LearnParams, progress: &mut (dyn FnMut(Pr
     if steps == 0 {
         return Err(Error::data("the logs hold no steps", "give at least one episode"));
     }
-    Ok(Survey { alphabet, episodes, steps, pair_counts, longest_truncated, ngram: counter.finish() })
+    Ok(Survey { alphabet, episodes, steps, skipped, pair_counts, longest_truncated, ngram: counter.finish() })
 }
 
 fn moments(

@@ -35,7 +35,7 @@ pub use learn::{Pass, Progress, learn, learn_weighted, learn_with_progress};
 pub use log::{Logs, Reader};
 pub use model::Model;
 pub use ngram::NGram;
-pub use params::{Cuts, History, LearnOverrides, LearnParams, Regression, Start};
+pub use params::{Cuts, History, LearnOverrides, LearnParams, Readout, Regression, Start};
 pub use policy::{Policy, Uniform};
 pub use pomdp::{Belief, Pomdp, PomdpEnvironment, PomdpTables};
 pub use projection::Projection;

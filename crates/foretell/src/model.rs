@@ -13,7 +13,7 @@ use crate::data::{Action, ActionObservation, Alphabet, Observation};
 use crate::error::{Error, Result};
 use crate::ngram::NGram;
 use crate::operators::Operator;
-use crate::params::LearnParams;
+use crate::params::{LearnParams, Readout};
 use crate::sequence::Fingerprints;
 
 /// What the learner hands over.
@@ -30,6 +30,7 @@ pub(crate) struct Parts {
     pub(crate) spectrum: Vec<f64>,
     pub(crate) episodes: u64,
     pub(crate) steps: u64,
+    pub(crate) skipped: u64,
     pub(crate) ngram: NGram,
 }
 
@@ -48,12 +49,15 @@ pub struct Model {
     pub(crate) pair_counts: Vec<u64>,
     /// C_ao for each pair, d × d by rows.
     pub(crate) operators: Vec<f64>,
+    /// w_ao for each pair, d: its product with the state is P(a, o | h).
+    pub(crate) readouts: Vec<f64>,
     /// Mean state after each pair, d; zero where no cut had it next.
     pub(crate) mean_states: Vec<f64>,
     /// All singular values computed in learning, largest first.
     pub(crate) spectrum: Vec<f64>,
     pub(crate) episodes: u64,
     pub(crate) steps: u64,
+    pub(crate) skipped: u64,
     pub(crate) ngram: NGram,
     pub(crate) derived: Derived,
 }
@@ -63,8 +67,6 @@ pub struct Model {
 pub(crate) struct Derived {
     /// Slots of the pairs of each action: `pairs[first[a]..first[a + 1]]`.
     pub(crate) first: Vec<usize>,
-    /// C_aoᵀ c_∞ for each pair: its product with the state is P(a, o | h).
-    pub(crate) readouts: Vec<f64>,
     /// Mean state after each observation over all actions, up to scale.
     pub(crate) mean_after: FxHashMap<Observation, Vec<f64>>,
     /// Share of each action in the logs, π(a).
@@ -88,9 +90,16 @@ impl Model {
         }
         let mut operators = Vec::with_capacity(parts.pairs.len() * d * d);
         let mut mean_states = Vec::with_capacity(parts.pairs.len() * d);
-        for operator in &parts.operators {
+        let mut readouts = Vec::with_capacity(parts.pairs.len() * d);
+        for (ao, operator) in parts.pairs.iter().zip(&parts.operators) {
             // Sums are stored by columns; the model stores rows, as NumPy reads them.
-            operators.extend((0..d * d).map(|i| operator.matrix[i % d * d + i / d] * parts.scale));
+            let c_ao: Vec<f64> = (0..d * d).map(|i| operator.matrix[i % d * d + i / d] * parts.scale).collect();
+            if parts.params.readout == Readout::Direct || parts.alphabet.is_terminal(ao.observation) {
+                readouts.extend(operator.readout.iter().map(|w| w * parts.scale));
+            } else {
+                readouts.extend(multiply_transposed(&c_ao, &parts.normalizer));
+            }
+            operators.extend(c_ao);
             mean_states.extend(operator.state.iter().map(|x| if operator.weight > 0.0 { x / operator.weight } else { 0.0 }));
         }
         Model {
@@ -101,10 +110,12 @@ impl Model {
             pairs: parts.pairs,
             pair_counts: parts.pair_counts,
             operators,
+            readouts,
             mean_states,
             spectrum: parts.spectrum,
             episodes: parts.episodes,
             steps: parts.steps,
+            skipped: parts.skipped,
             ngram: parts.ngram,
             derived: Derived::empty(),
         }
@@ -113,7 +124,8 @@ impl Model {
 
     /// Fills in what the fields determine, and checks that everything is finite.
     pub(crate) fn with_derived(mut self) -> Result<Model> {
-        let finite = [&self.initial, &self.normalizer, &self.operators].iter().all(|v| v.iter().all(|x| x.is_finite()));
+        let finite =
+            [&self.initial, &self.normalizer, &self.operators, &self.readouts].iter().all(|v| v.iter().all(|x| x.is_finite()));
         if !finite {
             return Err(Error::data("the model has parameters that are not finite", "raise the ridge or lower the rank"));
         }
@@ -151,6 +163,11 @@ impl Model {
         (self.episodes, self.steps)
     }
 
+    /// Bad episodes that were left out of the logs it was learned from.
+    pub fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
     /// c₁
     pub fn initial(&self) -> &[f64] {
         &self.initial
@@ -176,9 +193,10 @@ impl Model {
         &self.operators[slot * size..(slot + 1) * size]
     }
 
+    /// w_ao, whose product with the state is P(a, o | h).
     pub(crate) fn readout_at(&self, slot: usize) -> &[f64] {
         let d = self.rank();
-        &self.derived.readouts[slot * d..(slot + 1) * d]
+        &self.readouts[slot * d..(slot + 1) * d]
     }
 
     /// Whether the action was met in training.
@@ -220,16 +238,17 @@ impl Model {
         sum
     }
 
-    /// P(a_1 o_1 … a_n o_n | start) under the logging policy, c_∞ᵀ C_{ao_n} ⋯ C_{ao_1} c₁, raw: it may be negative.
+    /// P(a_1 o_1 … a_n o_n | start) under the logging policy, w_{ao_n}ᵀ C_{ao_{n−1}} ⋯ C_{ao_1} c₁, raw: it may be negative.
     pub fn joint_probability(&self, steps: &[ActionObservation]) -> f64 {
+        let Some((last, before)) = steps.split_last() else { return 1.0 };
         let mut c = self.initial.clone();
-        for &ao in steps {
+        for &ao in before {
             match self.operator(ao) {
                 Some(operator) => c = multiply(operator, &c),
                 None => return 0.0,
             }
         }
-        dot(&self.normalizer, &c)
+        self.pairs.binary_search(last).map_or(0.0, |slot| dot(self.readout_at(slot), &c))
     }
 
     /// The same model in another basis: c₁ ↦ Jc₁, C_ao ↦ JC_aoJ⁻¹, c_∞ ↦ J⁻ᵀc_∞ [H14 §2.5]. Predictions do not change.
@@ -242,6 +261,8 @@ impl Model {
         for slot in 0..self.pairs.len() {
             let operator = product(&product(j, self.operator_at(slot), d), j_inverse, d);
             model.operators[slot * d * d..(slot + 1) * d * d].copy_from_slice(&operator);
+            let readout = multiply_transposed(j_inverse, self.readout_at(slot));
+            model.readouts[slot * d..(slot + 1) * d].copy_from_slice(&readout);
             let state = multiply(j, &self.mean_states[slot * d..(slot + 1) * d]);
             model.mean_states[slot * d..(slot + 1) * d].copy_from_slice(&state);
         }
@@ -260,7 +281,6 @@ impl Derived {
     pub(crate) fn empty() -> Derived {
         Derived {
             first: Vec::new(),
-            readouts: Vec::new(),
             mean_after: FxHashMap::default(),
             action_shares: Vec::new(),
             unigram: Vec::new(),
@@ -272,8 +292,6 @@ impl Derived {
     fn of(model: &Model) -> Derived {
         let (actions, observations, d) = (model.alphabet.actions().len(), model.alphabet.observations().len(), model.rank());
         let first = (0..=actions).map(|a| model.pairs.partition_point(|ao| (ao.action.0 as usize) < a)).collect();
-        let readouts =
-            (0..model.pairs.len()).flat_map(|slot| multiply_transposed(model.operator_at(slot), &model.normalizer)).collect();
 
         let mut mean_after: FxHashMap<Observation, Vec<f64>> = FxHashMap::default();
         let mut action_counts = vec![0.0; actions];
@@ -296,7 +314,6 @@ impl Derived {
         let once = observation_counts.iter().filter(|&&n| n == 1).count() as f64;
         Derived {
             first,
-            readouts,
             mean_after,
             action_shares: action_counts.iter().map(|n| n / steps).collect(),
             unigram,

@@ -1,5 +1,8 @@
 //! Second pass: C_ao = Σ (Ûᵀψ_{t+1}) (Bᵀχ_t)ᵀ over the cuts whose next step is ao [H14 §3.2.1].
 //!
+//! Beside it w_ao = Σ Bᵀχ_t, the regression of the event itself: w_aoᵀc = P(a, o | h). For steps that go on it estimates
+//! what C_aoᵀc_∞ does, with less noise; for steps that end the episode, whose C_ao leads nowhere, it is the only way.
+//!
 //! The cuts of a batch are grouped by their next step; each group is one task and one matrix product, so there is a
 //! single copy of the sums, and they do not depend on the number of threads.
 
@@ -30,6 +33,8 @@ pub(crate) struct Operator {
     pub(crate) matrix: Vec<f64>,
     /// Σ Ûᵀψ_{t+1}
     pub(crate) state: Vec<f64>,
+    /// Σ Bᵀχ_t
+    pub(crate) readout: Vec<f64>,
     /// Number of cuts (or their weight).
     pub(crate) weight: f64,
 }
@@ -47,7 +52,7 @@ impl Operators {
     /// One operator for each of `pairs`, which must hold every step of the logs.
     pub(crate) fn new(bases: &Bases, pairs: &[ActionObservation]) -> Operators {
         let d = bases.u.ncols();
-        let zero = Operator { matrix: vec![0.0; d * d], state: vec![0.0; d], weight: 0.0 };
+        let zero = Operator { matrix: vec![0.0; d * d], state: vec![0.0; d], readout: vec![0.0; d], weight: 0.0 };
         Operators {
             ut: bases.u.transpose().to_owned(),
             bt: bases.b.transpose().to_owned(),
@@ -86,9 +91,11 @@ impl Operator {
             self.weight += place.weight;
             let x = x.col_as_slice(j);
             self.state.iter_mut().zip(x).for_each(|(s, x)| *s += place.weight * x);
+            let y = y.col_as_slice_mut(j);
             if place.weight != 1.0 {
-                y.col_as_slice_mut(j).iter_mut().for_each(|y| *y *= place.weight);
+                y.iter_mut().for_each(|y| *y *= place.weight);
             }
+            self.readout.iter_mut().zip(y).for_each(|(r, y)| *r += *y);
         }
         let sum = MatMut::from_column_major_slice_mut(&mut self.matrix, d, d);
         matmul(sum, Accum::Add, &x, y.transpose(), 1.0, Par::Seq);

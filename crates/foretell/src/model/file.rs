@@ -29,6 +29,7 @@ struct Header {
     alphabet: Alphabet,
     episodes: u64,
     steps: u64,
+    skipped: u64,
     ngram_length: usize,
 }
 
@@ -58,6 +59,7 @@ impl Model {
             alphabet: self.alphabet.clone(),
             episodes: self.episodes,
             steps: self.steps,
+            skipped: self.skipped,
             ngram_length: self.ngram.length,
         };
         let (d, n) = (self.rank(), self.pairs.len());
@@ -66,6 +68,7 @@ impl Model {
             ("initial", Dtype::F64, vec![d], le_bytes(&self.initial, f64::to_le_bytes)),
             ("normalizer", Dtype::F64, vec![d], le_bytes(&self.normalizer, f64::to_le_bytes)),
             ("operators", Dtype::F64, vec![n, d, d], le_bytes(&self.operators, f64::to_le_bytes)),
+            ("readouts", Dtype::F64, vec![n, d], le_bytes(&self.readouts, f64::to_le_bytes)),
             ("mean_states", Dtype::F64, vec![n, d], le_bytes(&self.mean_states, f64::to_le_bytes)),
             ("spectrum", Dtype::F64, vec![self.spectrum.len()], le_bytes(&self.spectrum, f64::to_le_bytes)),
             ("pairs", Dtype::U32, vec![n, 2], le_bytes(&pairs, u32::to_le_bytes)),
@@ -104,6 +107,7 @@ impl Model {
         let model = Model {
             normalizer: arrays.sized("normalizer", arrays.f64s("normalizer")?, d)?,
             operators: arrays.sized("operators", arrays.f64s("operators")?, n * d * d)?,
+            readouts: arrays.sized("readouts", arrays.f64s("readouts")?, n * d)?,
             mean_states: arrays.sized("mean_states", arrays.f64s("mean_states")?, n * d)?,
             spectrum: arrays.f64s("spectrum")?,
             pairs: pairs.chunks_exact(2).map(|ao| ActionObservation::new(ao[0], ao[1])).collect(),
@@ -114,6 +118,7 @@ impl Model {
             alphabet: header.alphabet,
             episodes: header.episodes,
             steps: header.steps,
+            skipped: header.skipped,
             derived: Derived::empty(),
         };
         arrays.check(&model)?;

@@ -1,0 +1,95 @@
+//! `foretell learn`
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::ValueEnum;
+use foretell::{LearnOverrides, LearnParams, Projection, learn_with_progress};
+use serde_json::json;
+
+use crate::input::LogArgs;
+use crate::progress::LearningBar;
+use crate::report::{self, plural};
+
+/// Learn a predictive model from logs
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    input: LogArgs,
+    /// File to write the model to
+    #[arg(short, long, value_name = "MODEL")]
+    output: PathBuf,
+    /// Recipe to start from
+    #[arg(long, value_enum, default_value_t = Preset::Default)]
+    preset: Preset,
+    /// Projection of tests and of histories
+    #[arg(long, value_enum)]
+    projection: Option<Projection>,
+    #[command(flatten)]
+    overrides: LearnOverrides,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Sets of parameters.
+#[derive(Clone, Copy, ValueEnum)]
+enum Preset {
+    /// Predicts best: suffix histories, signed hashing, two-stage regression
+    Default,
+    /// As printed by Hamilton et al. 2014: prefix histories, all tests to length 7, pseudo-inverse
+    Paper,
+}
+
+pub fn run(args: Args) -> anyhow::Result<()> {
+    let mut params = match args.preset {
+        Preset::Default => LearnParams::default(),
+        Preset::Paper => LearnParams::paper(),
+    };
+    if let Some(projection) = args.projection {
+        params.test_projection = projection;
+        params.history_projection = projection;
+    }
+    let params = args.overrides.apply(params);
+
+    let started = Instant::now();
+    let input = args.input.open()?;
+    let mut bar = LearningBar::new();
+    let learned = learn_with_progress(&input.logs, &params, &mut |progress| bar.tell(progress));
+    bar.finish();
+    let model = learned?;
+    model.save(&args.output)?;
+    let seconds = started.elapsed().as_secs_f64();
+
+    let (episodes, steps) = model.trained_on();
+    let output = args.output.display().to_string();
+    if args.json {
+        let alphabet = model.alphabet();
+        return report::json(&json!({
+            "model": output, "episodes": episodes, "steps": steps, "skipped": model.skipped(), "seconds": seconds,
+            "actions": alphabet.actions().len(), "observations": alphabet.observations().len(), "pairs": model.pairs().len(),
+            "rank": model.rank(), "spectrum": model.spectrum(), "params": model.params(),
+        }));
+    }
+    report::say(format!("learned from {}, {} in {seconds:.2} s", plural(episodes, "episode"), plural(steps, "step")))?;
+    if model.skipped() > 0 {
+        report::say(format!("  skipped    {}", plural(model.skipped(), "bad episode")))?;
+    }
+    let alphabet = model.alphabet();
+    let sizes = (alphabet.actions().len(), alphabet.observations().len(), model.pairs().len());
+    report::say(format!("  alphabet   {} actions, {} observations, {} pairs met", sizes.0, sizes.1, sizes.2))?;
+    report::say(format!("  rank       {}, singular values {}", model.rank(), spectrum(model.spectrum(), model.rank())))?;
+    report::say(format!("  model      {output}"))?;
+    Ok(())
+}
+
+/// The first singular values, and where they are cut.
+fn spectrum(values: &[f64], rank: usize) -> String {
+    let show = |v: &[f64]| v.iter().map(|s| format!("{s:.3}")).collect::<Vec<_>>().join(" ");
+    let kept = &values[..rank.min(values.len())];
+    let head = if kept.len() > 4 { format!("{} … {:.3}", show(&kept[..3]), kept[kept.len() - 1]) } else { show(kept) };
+    match values.get(rank) {
+        Some(next) => format!("{head} (next {next:.3})"),
+        None => head,
+    }
+}

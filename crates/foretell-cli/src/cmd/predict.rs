@@ -1,0 +1,153 @@
+//! `foretell predict`
+
+use std::path::PathBuf;
+
+use foretell::{Action, ActionObservation, Alphabet, Error, Model, Observation, PredictiveState, Seed};
+use serde_json::json;
+
+use crate::report;
+
+/// Say what will be observed after a history if given actions are taken
+#[derive(clap::Args)]
+pub struct Args {
+    /// A model that `foretell learn` wrote
+    #[arg(value_name = "MODEL")]
+    model: PathBuf,
+    /// What has happened: action:observation pairs, as in "N:wall,E:open"; `?` is an observation that was missed
+    #[arg(long, default_value = "", value_name = "PAIRS")]
+    history: String,
+    /// What will be done: actions, as in "E,E"
+    #[arg(long, value_name = "ACTIONS", required_unless_present = "test", allow_hyphen_values = true)]
+    actions: Option<String>,
+    /// Give the probability that these pairs come next, given their actions
+    #[arg(long, value_name = "PAIRS", conflicts_with_all = ["actions", "samples"], allow_hyphen_values = true)]
+    test: Option<String>,
+    /// Draw this many futures instead of giving probabilities
+    #[arg(long, value_name = "N", requires = "actions")]
+    samples: Option<usize>,
+    /// Seed of the samples
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Show at most this many observations for each step
+    #[arg(long, default_value_t = 10, value_name = "N")]
+    top: usize,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: Args) -> anyhow::Result<()> {
+    let model = Model::load(&args.model)?;
+    let alphabet = model.alphabet();
+    let mut state = PredictiveState::new(&model);
+    for (action, observation) in pairs(alphabet, &args.history)? {
+        match observation {
+            Some(o) if alphabet.is_terminal(o) => {
+                anyhow::bail!("the history goes on after {:?}, which ends the episode", alphabet.symbol(o).name)
+            }
+            Some(observation) => state.observe(ActionObservation { action, observation }),
+            None => state.update_missing(action),
+        }
+    }
+    if let Some(test) = &args.test {
+        let pair = |(action, observation): (Action, Option<Observation>)| {
+            let observation = observation.ok_or_else(|| anyhow::anyhow!("a test has no missing observations"))?;
+            Ok(ActionObservation { action, observation })
+        };
+        let test = pairs(alphabet, test)?.into_iter().map(pair).collect::<anyhow::Result<Vec<_>>>()?;
+        let p = state.probability(&test);
+        return if args.json { report::json(&json!({ "probability": p })) } else { Ok(report::say(p.to_string())?) };
+    }
+    let plan = actions(alphabet, args.actions.as_deref().unwrap_or_default())?;
+    match args.samples {
+        Some(n) => draw(&model, &state, &plan, n, &args),
+        None => forecast(&model, &state, &plan, &args),
+    }
+}
+
+fn forecast(model: &Model, state: &PredictiveState<'_>, plan: &[Action], args: &Args) -> anyhow::Result<()> {
+    let alphabet = model.alphabet();
+    let (mut rows, mut steps) = (Vec::new(), Vec::new());
+    for (i, (p, &a)) in state.forecast(plan).into_iter().zip(plan).enumerate() {
+        let mut ranked: Vec<(usize, f64)> = p.into_iter().enumerate().collect();
+        ranked.sort_by(|x, y| y.1.total_cmp(&x.1));
+        let symbol = |o: usize| alphabet.symbol(Observation(o as u32));
+        for &(o, p) in ranked.iter().take(args.top) {
+            rows.push(vec![(i + 1).to_string(), alphabet.action_name(a).to_string(), symbol(o).to_string(), format!("{p:.4}")]);
+        }
+        let listed: Vec<_> = ranked
+            .iter()
+            .map(|&(o, p)| json!({ "observation": symbol(o).name, "terminal": symbol(o).terminal, "probability": p }))
+            .collect();
+        steps.push(json!({ "step": i + 1, "action": alphabet.action_name(a), "observations": listed, "unseen": state.unseen() }));
+    }
+    if args.json {
+        return report::json(&steps);
+    }
+    report::say(report::table(&["step", "action", "observation", "probability"], rows))?;
+    Ok(())
+}
+
+fn draw(model: &Model, state: &PredictiveState<'_>, plan: &[Action], n: usize, args: &Args) -> anyhow::Result<()> {
+    let alphabet = model.alphabet();
+    let futures: Vec<Vec<String>> = (0..n as u64)
+        .map(|i| state.sample(plan, &mut Seed(args.seed).stream("predict").index(i).rng()))
+        .map(|drawn| drawn.into_iter().map(|o| alphabet.symbol(o).to_string()).collect())
+        .collect();
+    if args.json {
+        return report::json(&futures);
+    }
+    for future in futures {
+        report::say(
+            future.iter().zip(plan).map(|(o, &a)| format!("{}:{o}", alphabet.action_name(a))).collect::<Vec<_>>().join(" "),
+        )?;
+    }
+    Ok(())
+}
+
+/// Actions by name, between commas.
+fn actions(alphabet: &Alphabet, text: &str) -> anyhow::Result<Vec<Action>> {
+    let known = || alphabet.actions().iter().map(String::as_str);
+    let mut actions = Vec::new();
+    let mut rest = text.trim();
+    while !rest.is_empty() {
+        let name = longest(known(), rest, ',').ok_or_else(|| Error::unknown("action", first(rest, ','), known()))?;
+        actions.push(alphabet.action(name).expect("it is one of the known"));
+        rest = rest[name.len()..].trim_start_matches(',').trim_start();
+    }
+    if actions.is_empty() {
+        anyhow::bail!("no action given: name at least one of {}", alphabet.actions().join(", "));
+    }
+    Ok(actions)
+}
+
+/// Pairs action:observation, between commas. Names may hold commas and colons themselves: the longest that fits is taken.
+fn pairs(alphabet: &Alphabet, text: &str) -> anyhow::Result<Vec<(Action, Option<Observation>)>> {
+    let known_actions = || alphabet.actions().iter().map(String::as_str);
+    let known = || alphabet.observations().iter().map(|s| s.name.as_str());
+    let mut pairs = Vec::new();
+    let mut rest = text.trim();
+    while !rest.is_empty() {
+        let action =
+            longest(known_actions(), rest, ':').ok_or_else(|| Error::unknown("action", first(rest, ':'), known_actions()))?;
+        let Some(after) = rest[action.len()..].strip_prefix(':') else {
+            anyhow::bail!("{:?} has no observation: write action:observation pairs, as in \"N:wall,E:open\"", first(rest, ','));
+        };
+        let name =
+            longest(known().chain(["?"]), after, ',').ok_or_else(|| Error::unknown("observation", first(after, ','), known()))?;
+        let observation = alphabet.observation(name).or_else(|| alphabet.terminal_observation(name));
+        pairs.push((alphabet.action(action).expect("it is one of the known"), observation));
+        rest = after[name.len()..].trim_start_matches(',').trim_start();
+    }
+    Ok(pairs)
+}
+
+/// The longest of the names that the text starts with, followed by the separator or the end.
+fn longest<'a>(names: impl Iterator<Item = &'a str>, text: &str, separator: char) -> Option<&'a str> {
+    let fits = |name: &&str| text.strip_prefix(*name).is_some_and(|rest| rest.is_empty() || rest.starts_with(separator));
+    names.filter(fits).max_by_key(|name| name.len())
+}
+
+fn first(text: &str, separator: char) -> &str {
+    text.split(separator).next().unwrap_or(text)
+}

@@ -1,0 +1,92 @@
+//! `foretell score`
+
+use std::path::PathBuf;
+
+use foretell::{HorizonScore, Model, Score, domains, score};
+
+use crate::input::LogArgs;
+use crate::plot;
+use crate::report::{self, count, percent, plural};
+
+/// Score a model on logs it has not seen, beside baselines and the truth
+#[derive(clap::Args)]
+pub struct Args {
+    /// A model that `foretell learn` wrote
+    #[arg(value_name = "MODEL")]
+    model: PathBuf,
+    #[command(flatten)]
+    input: LogArgs,
+    /// The domain the logs come from: its exact model is scored too
+    #[arg(long, value_name = "DOMAIN")]
+    truth: Option<String>,
+    /// Weight of the n-gram in predictions, instead of the model's own
+    #[arg(long, value_name = "W")]
+    mix: Option<f64>,
+    /// Draw log-likelihood by horizon to a file, .svg or .png
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: Args) -> anyhow::Result<()> {
+    let kind = args.plot.as_deref().map(plot::kind).transpose()?;
+    let mut model = Model::load(&args.model)?;
+    if let Some(mix) = args.mix {
+        model = model.with_mix(mix)?;
+    }
+    let truth = args.truth.as_deref().map(domains::get).transpose()?;
+    let pomdp = match &truth {
+        Some(domain) => Some(domain.pomdp().ok_or_else(|| anyhow::anyhow!("{} has no exact model", domain.name))?),
+        None => None,
+    };
+    let input = args.input.open()?;
+    let score = score(&model, &input.logs, pomdp)?;
+    if let (Some(path), Some(kind)) = (&args.plot, kind) {
+        plot::likelihood(&score, path, kind)?;
+    }
+    if args.json {
+        return report::json(&score);
+    }
+    print(&score)
+}
+
+/// Horizons worth a row: all of the first five, then ever fewer, and the last.
+fn shown(last: usize) -> impl Fn(usize) -> bool {
+    move |n| n <= 5 || n == last || [7, 10, 13, 15, 20, 30, 50, 75].contains(&n) || n.is_multiple_of(100)
+}
+
+fn print(s: &Score) -> anyhow::Result<()> {
+    report::say(format!("{}, {}: {:.4} nats per step", plural(s.episodes, "episode"), plural(s.steps, "step"), s.per_step))?;
+    let mut header = vec!["horizon", "episodes", "model", "± 95 %"];
+    let mut columns: Vec<&[HorizonScore]> = Vec::new();
+    if let Some(truth) = &s.truth {
+        header.push("truth");
+        columns.push(truth);
+    }
+    for (name, scores) in &s.baselines {
+        header.push(name);
+        columns.push(scores);
+    }
+    let last = s.horizons.len();
+    let rows = s.horizons.iter().filter(|h| shown(last)(h.horizon)).map(|h| {
+        let mut row =
+            vec![h.horizon.to_string(), count(h.episodes), format!("{:.3}", h.log_likelihood), format!("{:.3}", h.ci95)];
+        row.extend(columns.iter().map(|c| format!("{:.3}", c[h.horizon - 1].log_likelihood)));
+        row
+    });
+    report::say("\nlog-likelihood ln P(o_1..n || a_1..n), nats, mean over episodes at least that long; higher is better")?;
+    report::say(report::table(&header, rows))?;
+
+    let rows =
+        s.calibration.iter().map(|b| vec![format!("{:.3}", b.predicted), format!("{:.3}", b.observed), count(b.predictions)]);
+    report::say("\ncalibration: what was given a probability, and how often it happened")?;
+    report::say(report::table(&["predicted", "happened", "predictions"], rows))?;
+
+    report::say(format!("\nfilter lost {}, {} of steps", plural(s.lost, "time"), percent(s.lost as f64 / s.steps as f64)))?;
+    if s.unseen > 0 {
+        report::say(format!("{} had an action or observation never met in training", plural(s.unseen, "step")))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,121 @@
+//! Log-likelihood by horizon as a picture.
+
+use std::path::Path;
+
+use anyhow::anyhow;
+use foretell::{HorizonScore, Score};
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::{FontStyle, register_font};
+
+const SIZE: (u32, u32) = (960, 600);
+/// Okabe & Ito's colours, which colour-blind readers can tell apart.
+const COLOURS: [RGBColor; 6] = [
+    RGBColor(0, 114, 178),
+    RGBColor(0, 0, 0),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(230, 159, 0),
+];
+
+/// The pictures we can draw.
+#[derive(Clone, Copy)]
+pub enum Kind {
+    Svg,
+    Png,
+}
+
+/// The kind of picture a file name asks for.
+pub fn kind(path: &Path) -> anyhow::Result<Kind> {
+    match path.extension().and_then(|e| e.to_str()).map(str::to_lowercase).as_deref() {
+        Some("svg") => Ok(Kind::Svg),
+        Some("png") => Ok(Kind::Png),
+        _ => Err(anyhow!("cannot draw {}: the name must end in .svg or .png", path.display())),
+    }
+}
+
+/// Draws the model, the truth and the n-grams; the picture appears whole or not at all.
+pub fn likelihood(score: &Score, path: &Path, kind: Kind) -> anyhow::Result<()> {
+    let font = epaint_default_fonts::UBUNTU_LIGHT;
+    register_font("sans-serif", FontStyle::Normal, font).map_err(|_| anyhow!("the built-in font is damaged"))?;
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let suffix = match kind {
+        Kind::Svg => ".svg",
+        Kind::Png => ".png",
+    };
+    let cannot = |e: std::io::Error| anyhow!("cannot write {}: {e}", path.display());
+    let file = tempfile::Builder::new().prefix(".plot").suffix(suffix).tempfile_in(folder).map_err(cannot)?;
+    match kind {
+        Kind::Svg => draw(score, &SVGBackend::new(file.path(), SIZE).into_drawing_area())?,
+        Kind::Png => draw(score, &BitMapBackend::new(file.path(), SIZE).into_drawing_area())?,
+    }
+    // Temporary files are private; a picture is for everyone who may read the folder.
+    #[cfg(unix)]
+    std::fs::set_permissions(file.path(), std::os::unix::fs::PermissionsExt::from_mode(0o644)).map_err(cannot)?;
+    file.persist(path).map_err(|e| cannot(e.error))?;
+    Ok(())
+}
+
+fn draw<B: DrawingBackend>(score: &Score, area: &DrawingArea<B, Shift>) -> anyhow::Result<()>
+where
+    B::ErrorType: 'static,
+{
+    let failed = |e: DrawingAreaErrorKind<B::ErrorType>| anyhow!("cannot draw: {e}");
+    let mut lines: Vec<(&str, &[HorizonScore])> = vec![("model", &score.horizons)];
+    lines.extend(score.truth.iter().map(|truth| ("truth", truth.as_slice())));
+    // Uniform and the bare action are so far below that the rest would be squeezed flat.
+    let beside = score.baselines.iter().filter(|(name, _)| !["uniform", "ngram-0"].contains(&name.as_str()));
+    lines.extend(beside.map(|(name, scores)| (name.as_str(), scores.as_slice())));
+    let last = score.horizons.len() as f64;
+    let lowest = lines.iter().flat_map(|(_, l)| l.iter().map(|h| h.log_likelihood - h.ci95)).fold(0.0, f64::min);
+
+    area.fill(&WHITE).map_err(failed)?;
+    let mut chart = ChartBuilder::on(area)
+        .margin(20)
+        .caption("Log-likelihood of held-out logs by horizon", ("sans-serif", 24))
+        .x_label_area_size(45)
+        .y_label_area_size(65)
+        .build_cartesian_2d(0.5..last + 0.5, 1.05 * lowest..0.0)
+        .map_err(failed)?;
+    chart
+        .configure_mesh()
+        .light_line_style(TRANSPARENT)
+        .bold_line_style(BLACK.mix(0.08))
+        .x_desc("horizon n (steps)")
+        .y_desc("mean ln P(o_1..n || a_1..n), nats")
+        .x_labels((last as usize).min(20))
+        .x_label_formatter(&|x| format!("{x:.0}"))
+        .label_style(("sans-serif", 16))
+        .draw()
+        .map_err(failed)?;
+    for ((name, scores), colour) in lines.into_iter().zip(COLOURS.into_iter().cycle()) {
+        let points: Vec<(f64, f64)> = scores.iter().map(|h| (h.horizon as f64, h.log_likelihood)).collect();
+        let style = colour.stroke_width(2);
+        chart
+            .draw_series(LineSeries::new(points.clone(), style))
+            .map_err(failed)?
+            .label(name)
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 24, y)], style));
+        let bar = |h: &HorizonScore| {
+            ErrorBar::new_vertical(
+                h.horizon as f64,
+                h.log_likelihood - h.ci95,
+                h.log_likelihood,
+                h.log_likelihood + h.ci95,
+                colour.filled(),
+                6,
+            )
+        };
+        chart.draw_series(scores.iter().map(bar)).map_err(failed)?;
+    }
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::LowerLeft)
+        .border_style(BLACK.mix(0.2))
+        .background_style(WHITE.mix(0.9))
+        .label_font(("sans-serif", 17))
+        .draw()
+        .map_err(failed)?;
+    area.present().map_err(failed)
+}

@@ -1,0 +1,49 @@
+//! A progress bar on standard error, where that is a terminal.
+
+use std::time::Duration;
+
+use foretell::{Pass, Progress};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// A bar that follows the passes of learning.
+pub struct LearningBar {
+    bar: ProgressBar,
+    pass: Option<Pass>,
+}
+
+impl LearningBar {
+    /// Hidden where standard error is not a terminal.
+    pub fn new() -> LearningBar {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
+        bar.enable_steady_tick(Duration::from_millis(100));
+        LearningBar { bar, pass: None }
+    }
+
+    /// Shows how far learning is.
+    pub fn tell(&mut self, progress: Progress) {
+        if self.pass != Some(progress.pass) {
+            self.pass = Some(progress.pass);
+            self.bar.reset();
+            let what = match progress.pass {
+                Pass::Survey => "reading",
+                Pass::Moments => "moments",
+                Pass::Operators => "operators",
+            };
+            let template = match progress.total {
+                Some(_) => "{msg:9} {bar:30} {human_pos}/{human_len} steps, {per_sec}, {eta} left",
+                None => "{msg:9} {spinner} {human_pos} steps, {per_sec}",
+            };
+            self.bar.set_style(ProgressStyle::with_template(template).expect("the templates above are valid"));
+            self.bar.set_message(what);
+        }
+        if let Some(total) = progress.total {
+            self.bar.set_length(total);
+        }
+        self.bar.set_position(progress.steps);
+    }
+
+    /// Takes the bar away.
+    pub fn finish(self) {
+        self.bar.finish_and_clear();
+    }
+}

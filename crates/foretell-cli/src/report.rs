@@ -1,0 +1,72 @@
+//! Tables and numbers as people read them.
+
+use std::io::{self, Write};
+
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use serde::Serialize;
+
+/// A plain table, first column to the left, numbers to the right.
+pub fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(header);
+    rows.into_iter().for_each(|row| {
+        table.add_row(row);
+    });
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    let text: Vec<String> = table.lines().map(|line| format!(" {}", line.trim_end())).collect();
+    text.join("\n")
+}
+
+/// 1234567 as `1 234 567`.
+pub fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            text.push('\u{2009}');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1 episode`, `2 episodes`.
+pub fn plural(n: u64, noun: &str) -> String {
+    format!("{} {noun}{}", count(n), if n == 1 { "" } else { "s" })
+}
+
+/// 0.0123 as `1.23 %`.
+pub fn percent(share: f64) -> String {
+    let digits = if share == 0.0 || share >= 0.1 { 1 } else { 2 };
+    format!("{:.digits$} %", 100.0 * share)
+}
+
+/// Writes a line of text to standard output.
+pub fn say(text: impl AsRef<str>) -> io::Result<()> {
+    writeln!(io::stdout().lock(), "{}", text.as_ref())
+}
+
+/// Writes a value to standard output as JSON.
+pub fn json(value: &impl Serialize) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    serde_json::to_writer_pretty(&mut out, value).map_err(io::Error::from)?;
+    writeln!(out)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_readable() {
+        assert_eq!(count(1_234_567), "1\u{2009}234\u{2009}567");
+        assert_eq!(count(12), "12");
+        assert_eq!(plural(1, "step"), "1 step");
+        assert_eq!(percent(0.5), "50.0 %");
+        assert_eq!(percent(0.0104), "1.04 %");
+    }
+}
