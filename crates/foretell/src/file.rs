@@ -1,0 +1,139 @@
+//! Files that appear whole or not at all.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::error::{Error, Result};
+
+/// A file written under a temporary name beside its target, which takes its place in [`AtomicFile::commit`].
+///
+/// Dropped before that, it leaves nothing behind.
+pub(crate) struct AtomicFile {
+    target: PathBuf,
+    temporary: PathBuf,
+    file: BufWriter<File>,
+    committed: bool,
+}
+
+impl AtomicFile {
+    /// Starts the file that will be `path`.
+    pub(crate) fn create(path: impl AsRef<Path>) -> Result<AtomicFile> {
+        let path = path.as_ref();
+        let target = regular_target(path).map_err(Error::io("create", path))?;
+        let (temporary, file) = temporary_beside(&target).map_err(Error::io("create", path))?;
+        Ok(AtomicFile { target, temporary, file: BufWriter::new(file), committed: false })
+    }
+
+    /// Puts the finished file in its place.
+    pub(crate) fn commit(mut self) -> Result<()> {
+        self.file.flush().map_err(Error::io("write", &self.target))?;
+        self.file.get_ref().sync_all().map_err(Error::io("write", &self.target))?;
+        fs::rename(&self.temporary, &self.target).map_err(Error::io("create", &self.target))?;
+        self.committed = true;
+        Ok(())
+    }
+}
+
+impl Write for AtomicFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for AtomicFile {
+    fn drop(&mut self) {
+        if !self.committed {
+            // Nothing can be done about a temporary file that does not go away.
+            let _ = fs::remove_file(&self.temporary);
+        }
+    }
+}
+
+/// Where `path` leads. A rename would replace a link by the file, and a device such as /dev/null for good.
+fn regular_target(path: &Path) -> io::Result<PathBuf> {
+    match fs::metadata(path) {
+        Ok(metadata) if metadata.is_file() => fs::canonicalize(path),
+        Ok(_) => Err(io::Error::new(io::ErrorKind::InvalidInput, "it exists and is not a regular file")),
+        Err(_) => Ok(path.to_path_buf()),
+    }
+}
+
+/// A new file in the folder of `target`, under a name no other call or process uses.
+fn temporary_beside(target: &Path) -> io::Result<(PathBuf, File)> {
+    static CALLS: AtomicU64 = AtomicU64::new(0);
+    let name = target.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "it has no file name"))?;
+    loop {
+        let call = CALLS.fetch_add(1, Ordering::Relaxed);
+        let mut hidden = std::ffi::OsString::from(".");
+        hidden.push(name);
+        hidden.push(format!(".{}-{call}.tmp", process::id()));
+        let temporary = target.with_file_name(hidden);
+        match OpenOptions::new().write(true).create_new(true).open(&temporary) {
+            Ok(file) => return Ok((temporary, file)),
+            // left by a process that was killed and had our id
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_file_is_visible_only_after_commit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("model");
+        let mut file = AtomicFile::create(&path).unwrap();
+        file.write_all(b"whole").unwrap();
+        assert!(!path.exists());
+        file.commit().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"whole");
+        assert_eq!(names(folder.path()), ["model"]);
+    }
+
+    #[test]
+    fn a_dropped_file_leaves_the_old_one_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("model");
+        fs::write(&path, "old").unwrap();
+        let mut file = AtomicFile::create(&path).unwrap();
+        file.write_all(b"half").unwrap();
+        drop(file);
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert_eq!(names(folder.path()), ["model"]);
+    }
+
+    #[test]
+    fn a_folder_or_device_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(AtomicFile::create(folder.path()).is_err());
+        assert!(AtomicFile::create("/dev/null").is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_stays_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        fs::write(&file, "old").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        let mut new = AtomicFile::create(&link).unwrap();
+        new.write_all(b"new").unwrap();
+        new.commit().unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read(&file).unwrap(), b"new");
+    }
+}
