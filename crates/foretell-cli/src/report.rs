@@ -8,7 +8,7 @@ use serde::Serialize;
 /// A plain table, first column to the left, numbers to the right.
 pub fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(header);
     rows.into_iter().for_each(|row| {
         table.add_row(row);

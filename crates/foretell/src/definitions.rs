@@ -11,7 +11,7 @@ use crate::data::{ActionObservation, Alphabet, CutRule, End, Trajectory};
 use crate::features::Features;
 use crate::learn::learn;
 use crate::log::Logs;
-use crate::params::{Cuts, History, LearnParams, Readout, Regression, Start};
+use crate::params::{Cuts, History, LearnParams, Regression, Start};
 use crate::projection::Projection;
 use crate::sequence::{EMPTY, Fingerprints, extend};
 
@@ -108,14 +108,12 @@ fn dense_phi(side: &crate::features::Side, sequences: &[Sequence], f: &Fingerpri
     phi
 }
 
-/// The model by definition: c₁, c_∞, C_ao.
+/// The model by definition: c₁, C_ao, and w_ao, the regression of the next step itself.
 struct Literal {
     c1: Mat<f64>,
-    c_inf: Mat<f64>,
     operators: Vec<(ActionObservation, Mat<f64>)>,
-    /// The regression of each next step on the state, as rows.
+    /// w_aoᵀ
     readouts: Vec<(ActionObservation, Mat<f64>)>,
-    readout: Readout,
 }
 
 impl Literal {
@@ -131,12 +129,7 @@ impl Literal {
                 None => return 0.0,
             }
         }
-        let terminal = last.observation.0 >= OBSERVATIONS;
-        match (of(&self.operators, last), of(&self.readouts, last)) {
-            (Some(c_ao), _) if self.readout == Readout::Normalizer && !terminal => (self.c_inf.transpose() * c_ao * c)[(0, 0)],
-            (_, Some(readout)) => (readout * c)[(0, 0)],
-            _ => 0.0,
-        }
+        of(&self.readouts, last).map_or(0.0, |readout| (readout * c)[(0, 0)])
     }
 }
 
@@ -227,10 +220,8 @@ fn literal(zs: &[Trajectory], params: &LearnParams) -> Literal {
     };
     Literal {
         c1: c1 * (1.0 / total),
-        c_inf,
         operators: pairs.iter().map(|&ao| (ao, operator(ao))).collect(),
         readouts: pairs.iter().map(|&ao| (ao, readout(ao))).collect(),
-        readout: params.readout,
     }
 }
 

@@ -13,7 +13,7 @@ use crate::data::{Action, ActionObservation, Alphabet, Observation};
 use crate::error::{Error, Result};
 use crate::ngram::NGram;
 use crate::operators::Operator;
-use crate::params::{LearnParams, Readout};
+use crate::params::LearnParams;
 use crate::sequence::Fingerprints;
 
 /// What the learner hands over.
@@ -91,15 +91,10 @@ impl Model {
         let mut operators = Vec::with_capacity(parts.pairs.len() * d * d);
         let mut mean_states = Vec::with_capacity(parts.pairs.len() * d);
         let mut readouts = Vec::with_capacity(parts.pairs.len() * d);
-        for (ao, operator) in parts.pairs.iter().zip(&parts.operators) {
+        for operator in &parts.operators {
             // Sums are stored by columns; the model stores rows, as NumPy reads them.
-            let c_ao: Vec<f64> = (0..d * d).map(|i| operator.matrix[i % d * d + i / d] * parts.scale).collect();
-            if parts.params.readout == Readout::Direct || parts.alphabet.is_terminal(ao.observation) {
-                readouts.extend(operator.readout.iter().map(|w| w * parts.scale));
-            } else {
-                readouts.extend(multiply_transposed(&c_ao, &parts.normalizer));
-            }
-            operators.extend(c_ao);
+            operators.extend((0..d * d).map(|i| operator.matrix[i % d * d + i / d] * parts.scale));
+            readouts.extend(operator.readout.iter().map(|w| w * parts.scale));
             mean_states.extend(operator.state.iter().map(|x| if operator.weight > 0.0 { x / operator.weight } else { 0.0 }));
         }
         Model {

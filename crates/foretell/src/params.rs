@@ -38,17 +38,6 @@ pub enum Regression {
     TwoStage,
 }
 
-/// How the probability of the next step is read off the state. Steps that end the episode are always read directly.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-pub enum Readout {
-    /// By c_∞ᵀC_ao c [H14 §2.3].
-    Normalizer,
-    /// By w_aoᵀc, with w_ao the regression of the step itself on the state.
-    Direct,
-}
-
 /// Which cuts of an episode enter the sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -113,8 +102,6 @@ parameters! {
     whitening_ridge: f64,
     /// Ridge of the second stage, in units of the mean eigenvalue (two-stage only)
     ridge: f64,
-    /// How the probability of the next step is read off the state
-    readout: Readout,
     /// Least probability of an observation seen in training, before normalising
     floor: f64,
     /// Longest context of the back-off n-gram that is counted beside the model (steps)
@@ -143,7 +130,6 @@ impl Default for LearnParams {
             regression: Regression::TwoStage,
             whitening_ridge: 0.03,
             ridge: 0.01,
-            readout: Readout::Direct,
             floor: 1e-4,
             ngram_length: 3,
             mix: 0.0,
@@ -164,7 +150,6 @@ impl LearnParams {
             history: History::Prefix,
             rank: 5,
             regression: Regression::PseudoInverse,
-            readout: Readout::Normalizer,
             ..LearnParams::default()
         }
     }

@@ -1,0 +1,212 @@
+//! Trajectories ⇄ files: tables of logs in CSV, JSON Lines or Parquet, one row per step.
+//!
+//! | column | holds |
+//! |---|---|
+//! | `episode_id` | rows of one episode stand together; without it, flags divide the file |
+//! | `step` | goes up by 1 within an episode; without it, rows are in order |
+//! | `action` | a name or an integer |
+//! | `observation` | what answered the action; several `observation_*` columns make one symbol |
+//! | `reward` | a number, or empty |
+//! | `terminated`, `truncated` | true in the last row, where it ends that way |
+//! | `action_prob` or `action_logp` | how likely the logging policy was to take the action |
+//!
+//! Only `action` and `observation` are required. The names Gymnasium, Minari, RLlib, d3rlpy and RLDS use are recognised.
+//! Nothing is repaired: what cannot be read is an error that names file, line, value and remedy, or, with
+//! [`OnBadEpisode::Skip`], drops the whole episode and is counted.
+
+mod cell;
+mod csv;
+mod episodes;
+mod input;
+mod jsonl;
+mod memory;
+mod notes;
+#[cfg(feature = "parquet")]
+mod parquet;
+mod recent;
+mod records;
+mod row;
+mod seen;
+mod summary;
+mod table;
+mod write;
+#[cfg(feature = "parquet")]
+mod write_parquet;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::data::{Alphabet, Trajectory};
+use crate::error::{Error, Result};
+use crate::log::episodes::{Book, Episodes, Source};
+use crate::log::input::Opened;
+use crate::log::memory::Memory;
+
+pub use crate::log::input::Format;
+pub use crate::log::notes::Notes;
+pub use crate::log::summary::{ActionCount, Lengths, ObservationCount, Rare, Rewards, Summary};
+pub use crate::log::write::Writer;
+
+/// What to do with an episode that has a bad row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum OnBadEpisode {
+    /// Stop with an error.
+    #[default]
+    Fail,
+    /// Drop the whole episode and count it.
+    Skip,
+}
+
+/// How logs are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ReadOptions {
+    /// What to do with an episode that has a bad row.
+    pub on_bad: OnBadEpisode,
+}
+
+/// A collection of trajectories that can be read as often as needed: files, or what is in memory.
+///
+/// ```
+/// use foretell::{Alphabet, End, Logs, Trajectory};
+///
+/// let mut alphabet = Alphabet::default();
+/// let (north, wall) = (alphabet.intern_action("N"), alphabet.intern_observation("wall"));
+/// let step = foretell::ActionObservation { action: north, observation: wall };
+/// let walk = Trajectory { steps: vec![step], rewards: vec![None], action_probabilities: vec![], end: End::Truncated };
+///
+/// let logs = Logs::memory(alphabet, vec![walk.clone()]);
+/// let mut reader = logs.open(Alphabet::default())?;
+/// assert_eq!(reader.next().unwrap()?, walk);
+/// assert_eq!(reader.alphabet().actions(), ["N"]);
+/// # Ok::<(), foretell::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Logs(Where);
+
+#[derive(Clone, Debug)]
+enum Where {
+    Files { paths: Arc<[PathBuf]>, options: ReadOptions },
+    Memory { alphabet: Arc<Alphabet>, trajectories: Arc<[Trajectory]> },
+}
+
+impl Logs {
+    /// The trajectories of all these files, in order.
+    pub fn files<P: Into<PathBuf>>(paths: impl IntoIterator<Item = P>, options: ReadOptions) -> Logs {
+        Logs(Where::Files { paths: paths.into_iter().map(Into::into).collect(), options })
+    }
+
+    /// Trajectories that are already there; `alphabet` names what they hold.
+    pub fn memory(alphabet: Alphabet, trajectories: Vec<Trajectory>) -> Logs {
+        Logs(Where::Memory { alphabet: Arc::new(alphabet), trajectories: trajectories.into() })
+    }
+
+    /// Starts to read. The reader's alphabet begins with `alphabet`, and new names are added behind.
+    pub fn open(&self, alphabet: Alphabet) -> Result<Reader> {
+        let mut book = Book { alphabet, ..Book::default() };
+        let sources = match &self.0 {
+            Where::Files { paths, .. } if paths.is_empty() => {
+                return Err(Error::data("no log files were given", "name at least one"));
+            }
+            Where::Files { paths, options } => {
+                Sources { open: Some(open(&paths[0], *options, &mut book)?), paths: paths.clone(), opened: 1, options: *options }
+            }
+            Where::Memory { alphabet, trajectories } => {
+                let memory = Memory::new(alphabet, trajectories.clone(), &mut book.alphabet);
+                Sources { open: Some(Box::new(memory)), paths: Arc::default(), opened: 0, options: ReadOptions::default() }
+            }
+        };
+        Ok(Reader { sources, book })
+    }
+}
+
+/// The trajectories of [`Logs`], one at a time: memory does not grow with their number.
+///
+/// It ends at the first error.
+pub struct Reader {
+    sources: Sources,
+    book: Book,
+}
+
+/// The source that is being read, and the files behind it.
+struct Sources {
+    open: Option<Box<dyn Source>>,
+    paths: Arc<[PathBuf]>,
+    opened: usize,
+    options: ReadOptions,
+}
+
+impl Reader {
+    /// The names of what was read so far, behind those it began with.
+    pub fn alphabet(&self) -> &Alphabet {
+        &self.book.alphabet
+    }
+
+    /// The alphabet, once everything is read.
+    pub fn into_alphabet(self) -> Alphabet {
+        self.book.alphabet
+    }
+
+    /// How many episodes were dropped so far.
+    pub fn skipped(&self) -> u64 {
+        self.book.skipped
+    }
+
+    /// Why the first of them was dropped.
+    pub fn first_skipped(&self) -> Option<&Error> {
+        self.book.first_skipped.as_ref()
+    }
+
+    /// What was noticed so far that is no error.
+    pub fn notes(&self) -> &Notes {
+        &self.book.notes
+    }
+}
+
+impl Iterator for Reader {
+    type Item = Result<Trajectory>;
+
+    fn next(&mut self) -> Option<Result<Trajectory>> {
+        let next = self.sources.next(&mut self.book).transpose();
+        if matches!(next, Some(Err(_)) | None) {
+            self.sources.open = None;
+            self.sources.opened = self.sources.paths.len();
+        }
+        next
+    }
+}
+
+impl Sources {
+    fn next(&mut self, book: &mut Book) -> Result<Option<Trajectory>> {
+        while let Some(source) = &mut self.open {
+            if let Some(trajectory) = source.next(book)? {
+                return Ok(Some(trajectory));
+            }
+            self.open = match self.paths.get(self.opened) {
+                Some(path) => Some(open(path, self.options, book)?),
+                None => None,
+            };
+            self.opened += 1;
+        }
+        Ok(None)
+    }
+}
+
+fn open(path: &Path, options: ReadOptions, book: &mut Book) -> Result<Box<dyn Source>> {
+    let file = path.display().to_string();
+    match input::open(path)? {
+        Opened::Csv(input) => Ok(Box::new(Episodes::new(file, csv::Csv::open(input)?, options.on_bad, book)?)),
+        Opened::JsonLines(input) => Ok(Box::new(Episodes::new(file, jsonl::JsonLines::open(input)?, options.on_bad, book)?)),
+        #[cfg(feature = "parquet")]
+        Opened::Parquet(input) => {
+            let table = parquet::Parquet::open(file.clone(), input)?;
+            Ok(Box::new(Episodes::new(file, table, options.on_bad, book)?))
+        }
+        #[cfg(not(feature = "parquet"))]
+        Opened::Parquet(_) => Err(Error::input(
+            file,
+            None,
+            "this build of foretell cannot read Parquet",
+            "build it with the feature parquet, or convert the file to CSV",
+        )),
+    }
+}

@@ -1,0 +1,153 @@
+//! Opening a log: its format and compression, by the name or, failing that, by the first bytes.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use flate2::bufread::MultiGzDecoder;
+
+use crate::error::{Error, Result};
+
+/// The format of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Format {
+    /// Comma-separated values with a header.
+    Csv,
+    /// One JSON object per line.
+    JsonLines,
+    /// Parquet; needs the feature `parquet`.
+    Parquet,
+}
+
+/// What the name of a file says about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Kind {
+    /// `None` where the name does not tell.
+    pub format: Option<Format>,
+    pub gzip: bool,
+}
+
+impl Kind {
+    /// By the extension.
+    pub fn of(path: &Path) -> Kind {
+        let lower = |extension: &OsStr| extension.to_string_lossy().to_lowercase();
+        match path.extension().map(lower).as_deref() {
+            Some("csv") => Kind { format: Some(Format::Csv), gzip: false },
+            Some("jsonl" | "ndjson") => Kind { format: Some(Format::JsonLines), gzip: false },
+            Some("parquet") => Kind { format: Some(Format::Parquet), gzip: false },
+            Some("gz") => Kind { gzip: true, ..Kind::of(&path.with_extension("")) },
+            _ => Kind { format: None, gzip: false },
+        }
+    }
+}
+
+/// An opened log.
+pub(super) enum Opened {
+    Csv(Input),
+    JsonLines(Input),
+    Parquet(File),
+}
+
+/// Opens a log.
+pub(super) fn open(path: &Path) -> Result<Opened> {
+    let file = File::open(path).map_err(Error::io("read", path))?;
+    let mut kind = Kind::of(path);
+    if kind == (Kind { format: Some(Format::Parquet), gzip: false }) {
+        return Ok(Opened::Parquet(file));
+    }
+    let mut input = Input { path: path.to_path_buf(), gzip: false, bytes: Box::new(BufReader::with_capacity(BUFFER, file)) };
+    let begin = input.peek()?;
+    if kind.format.is_none() && !kind.gzip && begin.starts_with(b"PAR1") {
+        return File::open(path).map(Opened::Parquet).map_err(Error::io("read", path));
+    }
+    kind.gzip |= kind.format.is_none() && begin.starts_with(&[0x1f, 0x8b]);
+    if kind.gzip {
+        let bytes = BufReader::with_capacity(BUFFER, MultiGzDecoder::new(input.bytes));
+        input = Input { bytes: Box::new(bytes), gzip: true, ..input };
+    }
+    let begin = input.peek()?;
+    if begin.trim_ascii().is_empty() {
+        return Err(Error::input(input.name(), None, "the file is empty", "leave it out, or log at least one step"));
+    }
+    if begin.starts_with(BOM) {
+        input.bytes.consume(BOM.len());
+    }
+    match kind.format.map_or_else(|| input.sniff(), Ok)? {
+        Format::Csv => Ok(Opened::Csv(input)),
+        Format::JsonLines => Ok(Opened::JsonLines(input)),
+        Format::Parquet => Err(Error::input(
+            input.name(),
+            None,
+            "Parquet inside gzip cannot be read",
+            "unpack it; Parquet is already compressed",
+        )),
+    }
+}
+
+const BUFFER: usize = 1 << 18; // large reads are few system calls; more than 256 KiB gains nothing
+const BOM: &[u8] = b"\xEF\xBB\xBF"; // spreadsheets put it before UTF-8
+
+/// The text of a file, unpacked.
+pub(super) struct Input {
+    path: PathBuf,
+    gzip: bool,
+    pub bytes: Box<dyn BufRead + Send>,
+}
+
+impl Input {
+    /// The file as the user named it.
+    pub fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    #[cfg(test)]
+    pub fn of_bytes(bytes: &[u8]) -> Input {
+        Input { path: "bytes".into(), gzip: false, bytes: Box::new(io::Cursor::new(bytes.to_vec())) }
+    }
+
+    /// The error behind an [`io::Error`] of `bytes`.
+    pub fn failed(&self, source: io::Error) -> Error {
+        match self.gzip {
+            true => {
+                Error::input(self.name(), None, format!("the gzip data is broken ({source})"), "copy or compress the file again")
+            }
+            false => Error::io("read", &self.path)(source),
+        }
+    }
+
+    /// The first bytes, which stay.
+    pub fn peek(&mut self) -> Result<&[u8]> {
+        // two calls, because the borrow of the first would outlive its error
+        if let Err(source) = self.bytes.fill_buf() {
+            return Err(self.failed(source));
+        }
+        self.bytes.fill_buf().map_err(Error::io("read", &self.path))
+    }
+
+    fn sniff(&mut self) -> Result<Format> {
+        Ok(match self.peek()?.trim_ascii_start() {
+            [b'{' | b'[', ..] => Format::JsonLines,
+            [b'P', b'A', b'R', b'1', ..] => Format::Parquet,
+            _ => Format::Csv,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_tells_the_format() {
+        let kind = |name: &str| Kind::of(Path::new(name));
+        assert_eq!(kind("a.csv"), Kind { format: Some(Format::Csv), gzip: false });
+        assert_eq!(kind("a.CSV.GZ"), Kind { format: Some(Format::Csv), gzip: true });
+        assert_eq!(kind("a.ndjson.gz"), Kind { format: Some(Format::JsonLines), gzip: true });
+        assert_eq!(kind("a.parquet"), Kind { format: Some(Format::Parquet), gzip: false });
+        assert_eq!(kind("a.gz"), Kind { format: None, gzip: true });
+        assert_eq!(kind("a.txt"), Kind { format: None, gzip: false });
+        assert_eq!(kind(".gz"), Kind { format: None, gzip: false });
+    }
+}

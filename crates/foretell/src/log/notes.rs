@@ -1,0 +1,76 @@
+//! What a reader noticed that is no error.
+
+use serde::Serialize;
+
+use crate::log::table::{Columns, Table};
+
+/// What a reader noticed that is no error, but that the user should know.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Notes {
+    /// Which column was read as what: `observation ← new_obs`.
+    pub columns: Vec<String>,
+    /// Columns that were not read.
+    pub ignored_columns: Vec<String>,
+    /// Episodes whose last row has no flag; they are taken as truncated.
+    pub ends_without_flag: u64,
+    /// Files in which nothing tells where an episode begins or ends, each taken as one episode.
+    pub files_taken_as_one_episode: u64,
+    /// A column `done` was read as terminated.
+    pub done_as_terminated: bool,
+    /// The observation may stand beside the action that followed it, not the one it answers.
+    pub unsure_timing: bool,
+}
+
+impl Notes {
+    /// The notes as plain sentences.
+    pub fn sentences(&self) -> Vec<String> {
+        let mut sentences = Vec::new();
+        let mut say = |when: bool, sentence: String| {
+            if when {
+                sentences.push(sentence);
+            }
+        };
+        say(
+            self.files_taken_as_one_episode > 0,
+            format!(
+                "{} file(s) have no column that tells episodes apart; each is taken as one episode",
+                self.files_taken_as_one_episode
+            ),
+        );
+        say(
+            self.ends_without_flag > 0,
+            format!("{} episode(s) end without a flag and are taken as truncated", self.ends_without_flag),
+        );
+        say(
+            self.done_as_terminated,
+            "the column done is read as terminated; if it also marks time limits, split it into terminated and truncated".into(),
+        );
+        say(
+            self.unsure_timing,
+            "each row's observation is read as the answer to its action; if it is what the action was chosen on, shift it by one row"
+                .into(),
+        );
+        say(!self.ignored_columns.is_empty(), format!("columns not read: {}", self.ignored_columns.join(", ")));
+        sentences
+    }
+
+    /// Notes how the columns of a table are read.
+    pub(super) fn add_columns(&mut self, table: &impl Table, columns: &Columns) {
+        let name = |column: usize| table.columns()[column].as_str();
+        for (role, used) in columns.roles() {
+            let names: Vec<_> = used.iter().map(|&column| name(column)).collect();
+            add(&mut self.columns, format!("{role} ← {}", names.join(", ")));
+            self.done_as_terminated |= role == "terminated" && names.iter().any(|name| name.to_lowercase().starts_with("done"));
+        }
+        for &column in &columns.ignored {
+            add(&mut self.ignored_columns, name(column).to_string());
+        }
+        self.unsure_timing |= columns.unsure_timing;
+    }
+}
+
+fn add(list: &mut Vec<String>, item: String) {
+    if !list.contains(&item) {
+        list.push(item);
+    }
+}

@@ -1,0 +1,239 @@
+//! Tables in Parquet.
+
+use std::fs::File;
+use std::panic::{self, AssertUnwindSafe};
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int32Type, Int64Type};
+use arrow_array::{Array, ArrayRef, BooleanArray, DictionaryArray, Float64Array, Int64Array, StringArray};
+use arrow_schema::DataType;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+
+use crate::error::{Error, Result};
+use crate::log::cell::Cell;
+use crate::log::table::{Advance, Place, Table};
+
+/// A Parquet file, read batch by batch.
+pub(super) struct Parquet {
+    name: String,
+    file: File,
+    metadata: ArrowReaderMetadata,
+    columns: Vec<String>,
+    batches: Option<ParquetRecordBatchReader>,
+    /// For each column, where it is among those that are read.
+    slots: Vec<Option<usize>>,
+    cells: Vec<Cells>,
+    /// Rows in this batch, which of them this is, and how many were in the batches before.
+    len: usize,
+    row: usize,
+    before: u64,
+}
+
+/// A column of a batch, cast to one of the types a cell can have.
+enum Cells {
+    Text(StringArray),
+    Names(DictionaryArray<Int32Type>, StringArray),
+    Int(Int64Array),
+    Float(Float64Array),
+    Bool(BooleanArray),
+    Nothing,
+}
+
+const BATCH: usize = 1 << 15; // rows; a batch of the columns we want fits the cache
+
+impl Parquet {
+    /// Reads the schema.
+    pub fn open(name: String, file: File) -> Result<Parquet> {
+        let metadata = guard(&name, || ArrowReaderMetadata::load(&file, Default::default()))?;
+        if !has_sound_offsets(&metadata) {
+            return Err(broken(&name, &"a column begins or ends before the file"));
+        }
+        let columns: Vec<_> = metadata.schema().fields().iter().map(|field| field.name().clone()).collect();
+        let slots = vec![None; columns.len()];
+        Ok(Parquet { name, file, metadata, columns, batches: None, slots, cells: Vec::new(), len: 0, row: 0, before: 0 })
+    }
+
+    /// Takes the columns of the next batch, if there is one.
+    fn next_batch(&mut self) -> Result<bool> {
+        self.before += self.len as u64;
+        (self.len, self.row) = (0, 0);
+        let Some(batches) = &mut self.batches else { return Ok(false) };
+        let Some(batch) = guard(&self.name, || batches.next().transpose())? else { return Ok(false) };
+        self.len = batch.num_rows();
+        self.cells.clear();
+        for (field, array) in batch.schema().fields().iter().zip(batch.columns()) {
+            self.cells.push(Cells::cast(array).map_err(|error| self.unreadable(field.name(), array.data_type(), &error))?);
+        }
+        Ok(true)
+    }
+
+    fn unreadable(&self, column: &str, data_type: &DataType, error: &str) -> Error {
+        let problem = format!("column {column:?} has the type {data_type}, which cannot be read{error}");
+        Error::input(&self.name, None, problem, "write it as strings, integers, floats or booleans")
+    }
+}
+
+impl Table for Parquet {
+    fn columns(&self) -> &[String] {
+        &self.columns
+    }
+
+    fn want(&mut self, columns: &[usize]) -> Result<()> {
+        let mut wanted = columns.to_vec();
+        wanted.sort_unstable();
+        for (slot, &column) in wanted.iter().enumerate() {
+            self.slots[column] = Some(slot);
+        }
+        let file = self.file.try_clone().map_err(Error::io("read", &self.name))?;
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone());
+        let mask = ProjectionMask::roots(builder.parquet_schema(), wanted);
+        let batches = guard(&self.name, || builder.with_projection(mask).with_batch_size(BATCH).build())?;
+        self.batches = Some(batches);
+        Ok(())
+    }
+
+    #[inline]
+    fn advance(&mut self) -> Result<Advance> {
+        self.row += 1;
+        while self.row >= self.len {
+            if !self.next_batch()? {
+                return Ok(Advance::End);
+            }
+        }
+        Ok(Advance::Row)
+    }
+
+    #[inline]
+    fn cell(&self, column: usize) -> Cell<'_> {
+        self.slots[column].map_or(Cell::Absent, |slot| self.cells[slot].cell(self.row))
+    }
+
+    fn place(&self) -> Place {
+        Place::Row(self.before + self.row as u64 + 1)
+    }
+}
+
+impl Cells {
+    fn cast(array: &ArrayRef) -> Result<Cells, String> {
+        let cast = |to: &DataType| arrow_cast::cast(array, to).map_err(|error| format!(" ({error})"));
+        Ok(match array.data_type() {
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Cells::Text(cast(&DataType::Utf8)?.as_string().clone()),
+            DataType::Dictionary(_, values) if matches!(**values, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View) => {
+                let names = cast(&DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)))?;
+                let names = names.as_dictionary::<Int32Type>().clone();
+                let values = names.values().as_string().clone();
+                Cells::Names(names, values)
+            }
+            DataType::Dictionary(_, values) => Cells::cast(&cast(values)?)?,
+            DataType::UInt64 if cast(&DataType::Int64)?.null_count() > array.null_count() => {
+                Cells::Text(cast(&DataType::Utf8)?.as_string().clone())
+            }
+            integer if integer.is_integer() => Cells::Int(cast(&DataType::Int64)?.as_primitive::<Int64Type>().clone()),
+            float if float.is_floating() => Cells::Float(cast(&DataType::Float64)?.as_primitive::<Float64Type>().clone()),
+            DataType::Boolean => Cells::Bool(array.as_boolean().clone()),
+            DataType::Null => Cells::Nothing,
+            _ => return Err(String::new()),
+        })
+    }
+
+    #[inline]
+    fn cell(&self, row: usize) -> Cell<'_> {
+        match self {
+            Cells::Text(array) if array.is_valid(row) => Cell::Text(array.value(row).as_bytes()),
+            Cells::Names(array, names) => match array.key(row) {
+                Some(name) if names.is_valid(name) => Cell::Text(names.value(name).as_bytes()),
+                _ => Cell::Empty,
+            },
+            Cells::Int(array) if array.is_valid(row) => Cell::Int(array.value(row)),
+            Cells::Float(array) if array.is_valid(row) => Cell::Float(array.value(row)),
+            Cells::Bool(array) if array.is_valid(row) => Cell::Bool(array.value(row)),
+            _ => Cell::Empty,
+        }
+    }
+}
+
+/// The parquet crate has assertions that a broken file can trip; such a file is an error like any other.
+fn guard<R, E: std::fmt::Display>(name: &str, read: impl FnOnce() -> Result<R, E>) -> Result<R> {
+    match panic::catch_unwind(AssertUnwindSafe(read)) {
+        Ok(result) => result.map_err(|error| broken(name, &error)),
+        Err(_) => Err(broken(name, &"it contradicts itself")),
+    }
+}
+
+/// Checked here, because the parquet crate asserts it.
+fn has_sound_offsets(metadata: &ArrowReaderMetadata) -> bool {
+    let columns = metadata.metadata().row_groups().iter().flat_map(|group| group.columns());
+    columns.into_iter().all(|column| {
+        column.compressed_size() >= 0 && column.data_page_offset() >= 0 && column.dictionary_page_offset().unwrap_or(0) >= 0
+    })
+}
+
+fn broken(name: &str, error: &dyn std::fmt::Display) -> Error {
+    Error::input(name, None, format!("the Parquet file is broken ({error})"), "copy or write the file again")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::builder::{Int32Builder, ListBuilder};
+    use arrow_array::{Float32Array, Int8Array, LargeStringArray, NullArray, RecordBatch, StringViewArray, UInt64Array};
+    use parquet::arrow::ArrowWriter;
+
+    use super::*;
+    use crate::data::{Alphabet, Trajectory};
+    use crate::log::{Logs, ReadOptions};
+
+    /// The names of the observations of a table with that column.
+    fn observations(column: ArrayRef) -> Result<Vec<String>> {
+        let actions: ArrayRef = Arc::new(StringArray::from(vec!["N"; column.len()]));
+        let ignored: ArrayRef = Arc::new(NullArray::new(column.len()));
+        let columns = [("action", actions, false), ("x", ignored, true), ("observation", column, true)];
+        let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("walks.parquet");
+        let mut writer = ArrowWriter::try_new(File::create(&path).unwrap(), batch.schema(), None).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+        let mut reader = Logs::files([path], ReadOptions::default()).open(Alphabet::default())?;
+        let trajectories: Vec<Trajectory> = reader.by_ref().collect::<Result<_>>()?;
+        let steps = trajectories.iter().flat_map(|z| &z.steps);
+        Ok(steps.map(|step| reader.alphabet().symbol(step.observation).name.clone()).collect())
+    }
+
+    #[test]
+    fn every_type_of_name_is_read() {
+        let dictionary: DictionaryArray<Int32Type> = ["b", "a", "b"].into_iter().collect();
+        let columns: [(ArrayRef, [&str; 3]); 9] = [
+            (Arc::new(StringArray::from(vec!["b", "a", "b"])), ["b", "a", "b"]),
+            (Arc::new(LargeStringArray::from(vec!["b", "a", "b"])), ["b", "a", "b"]),
+            (Arc::new(StringViewArray::from(vec!["b", "a", "b"])), ["b", "a", "b"]),
+            (Arc::new(dictionary), ["b", "a", "b"]),
+            (Arc::new(Int8Array::from(vec![-1, 0, 3])), ["-1", "0", "3"]),
+            (Arc::new(Float32Array::from(vec![-1.0, -0.0, 3.0])), ["-1", "0", "3"]),
+            (Arc::new(UInt64Array::from(vec![0, 1, 2])), ["0", "1", "2"]),
+            (Arc::new(UInt64Array::from(vec![0, 1, u64::MAX])), ["0", "1", "18446744073709551615"]),
+            (Arc::new(BooleanArray::from(vec![true, false, true])), ["true", "false", "true"]),
+        ];
+        for (column, names) in columns {
+            assert_eq!(observations(column).unwrap(), names);
+        }
+    }
+
+    #[test]
+    fn what_is_no_name_is_an_error() {
+        let mut list = ListBuilder::new(Int32Builder::new());
+        list.append_value([Some(1), Some(2)]);
+        let columns: [(ArrayRef, &str); 4] = [
+            (Arc::new(StringArray::from(vec![Some("a"), None])), "row 2: observation is empty"),
+            (Arc::new(Float64Array::from(vec![1.0, 0.5])), "row 2: observation 0.5 is not a whole number"),
+            (Arc::new(NullArray::new(2)), "row 1: observation is empty"),
+            (Arc::new(list.finish()), "has the type"),
+        ];
+        for (column, problem) in columns {
+            let message = observations(column).unwrap_err().to_string();
+            assert!(message.contains(problem), "{message}");
+        }
+    }
+}

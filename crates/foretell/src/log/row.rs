@@ -1,0 +1,139 @@
+//! Reading one row of a table.
+
+use crate::data::{Action, Alphabet, End, Observation};
+use crate::log::cell::{Cell, Problem, SEPARATOR};
+use crate::log::recent::{Meaning, Recent};
+use crate::log::table::{Columns, Observed, Part, Table};
+
+/// Reads a cell of a column, or of no column.
+pub(super) fn read<'t, R>(
+    table: &'t impl Table,
+    column: Option<usize>,
+    how: impl FnOnce(Cell<'t>) -> Result<R, Problem>,
+) -> Result<R, Problem> {
+    match column {
+        None => how(Cell::Absent),
+        Some(column) => how(table.cell(column)).map_err(|problem| problem.of(&table.columns()[column])),
+    }
+}
+
+/// How the flags of a row say that the episode ends, if they do.
+pub(super) fn read_end(table: &impl Table, columns: &Columns) -> Result<Option<End>, Problem> {
+    let terminated = read(table, columns.terminated, Cell::flag)?;
+    let truncated = read(table, columns.truncated, Cell::flag)?;
+    let last = read(table, columns.last, Cell::flag)?;
+    Ok(match terminated {
+        true => Some(End::Terminated),
+        false => (truncated || last).then_some(End::Truncated),
+    })
+}
+
+/// Reads names and rewards, and remembers what they were.
+#[derive(Default)]
+pub(super) struct RowReader {
+    /// Names of the episode in progress that are new, in order. They enter the alphabet with the episode, so that a
+    /// dropped one leaves none behind. Until then they have the numbers they will get there.
+    pub fresh: Alphabet,
+    scratch: String,
+    actions: Recent<u32>,
+    observations: Recent<u32>,
+    rewards: Recent<Option<f64>>,
+}
+
+impl RowReader {
+    /// The action of a row.
+    #[inline]
+    pub fn action(&mut self, table: &impl Table, column: usize, alphabet: &Alphabet) -> Result<Action, Problem> {
+        let RowReader { fresh, scratch, actions, .. } = self;
+        let intern = |cell: Cell<'_>| {
+            let name = cell.name(scratch)?;
+            Ok(match alphabet.action(name) {
+                Some(action) => Meaning::Lasting(action.0),
+                None => Meaning::Passing(alphabet.actions().len() as u32 + fresh.intern_action(name).0),
+            })
+        };
+        read(table, Some(column), |cell| actions.get(cell, intern)).map(Action)
+    }
+
+    /// The observation of a row that ends the episode, or does not.
+    #[inline]
+    pub fn observation(
+        &mut self,
+        table: &impl Table,
+        observed: &Observed,
+        end: Option<End>,
+        alphabet: &Alphabet,
+    ) -> Result<Observation, Problem> {
+        let RowReader { fresh, scratch, observations, .. } = self;
+        let column = match observed {
+            Observed::In(column) => Some(*column),
+            Observed::Across(_) => None,
+        };
+        match (column, end) {
+            (Some(column), None | Some(End::Truncated)) => {
+                let intern = |cell: Cell<'_>| Ok(intern(cell.name(scratch)?, end, alphabet, fresh));
+                read(table, Some(column), |cell| observations.get(cell, intern)).map(Observation)
+            }
+            _ => {
+                let name = read_observation(table, observed, scratch)?;
+                Ok(Observation(intern(name, end, alphabet, fresh).value()))
+            }
+        }
+    }
+
+    /// The reward of a row.
+    #[inline]
+    pub fn reward(&mut self, table: &impl Table, column: Option<usize>) -> Result<Option<f64>, Problem> {
+        read(table, column, |cell| self.rewards.get(cell, |cell| cell.reward().map(Meaning::Lasting)))
+    }
+
+    /// The name of an episode.
+    pub fn id(&mut self, table: &impl Table, column: usize) -> Result<&str, Problem> {
+        self.scratch.clear();
+        read(table, Some(column), |cell| cell.push_name(&mut self.scratch))?;
+        Ok(&self.scratch)
+    }
+}
+
+/// The number of an observation. A new one gets the number it will have once `fresh` is added to `alphabet`.
+fn intern(name: &str, end: Option<End>, alphabet: &Alphabet, fresh: &mut Alphabet) -> Meaning<u32> {
+    let (known, intern): (_, fn(&mut Alphabet, &str) -> Observation) = match end {
+        Some(End::Terminated) => (alphabet.terminal_observation(name), Alphabet::intern_terminal_observation),
+        _ => (alphabet.observation(name), Alphabet::intern_observation),
+    };
+    match known {
+        Some(observation) => Meaning::Lasting(observation.0),
+        None => Meaning::Passing(alphabet.observations().len() as u32 + intern(fresh, name).0),
+    }
+}
+
+/// The name of the observation of a row.
+fn read_observation<'s>(table: &impl Table, observed: &Observed, scratch: &'s mut String) -> Result<&'s str, Problem> {
+    scratch.clear();
+    match observed {
+        Observed::In(column) => read(table, Some(*column), |cell| cell.push_name(scratch))?,
+        Observed::Across(parts) => {
+            for part in parts {
+                if !scratch.is_empty() {
+                    scratch.push(SEPARATOR);
+                }
+                read(table, Some(part.column), |cell| push_part(cell, part, scratch))?;
+            }
+        }
+    }
+    Ok(scratch)
+}
+
+fn push_part(cell: Cell<'_>, part: &Part, name: &mut String) -> Result<(), Problem> {
+    name.push_str(&part.label);
+    let begin = name.len();
+    cell.push_name(name)?;
+    // else a|b, c and a, b|c would be one symbol
+    match name[begin..].contains(SEPARATOR) {
+        true => Err(Problem::new(
+            format!("{:?} contains {SEPARATOR}", &name[begin..]),
+            "it joins the columns of an observation; replace it by another character",
+        )),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,360 @@
+//! What is in a log, and what looks wrong with it.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashSet;
+use serde::Serialize;
+
+use crate::data::{ActionObservation, Alphabet, End, Trajectory};
+use crate::error::Result;
+use crate::log::{Logs, Notes};
+
+/// What is in a log, and what looks wrong with it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// Episodes that were read.
+    pub episodes: u64,
+    /// Their steps.
+    pub steps: u64,
+    /// How long they are; `None` if there are none.
+    pub lengths: Option<Lengths>,
+    /// Share of the episodes that terminated; the others were truncated.
+    pub terminated: f64,
+    /// The actions and how often they were taken.
+    pub actions: Vec<ActionCount>,
+    /// The observations and how often they were seen.
+    pub observations: Vec<ObservationCount>,
+    /// Episodes in which the action changes.
+    pub episodes_with_several_actions: u64,
+    /// Number of different action–observation pairs.
+    pub distinct_pairs: u64,
+    /// Symbols that were hardly ever seen.
+    pub rare: Rare,
+    /// The rewards.
+    pub rewards: Rewards,
+    /// Whether every step tells how likely its action was.
+    pub has_action_probabilities: bool,
+    /// Episodes that were dropped.
+    pub skipped: u64,
+    /// Why the first of them was.
+    pub first_skipped: Option<String>,
+    /// What the reader noticed.
+    pub notes: Notes,
+    /// What looks wrong or deserves attention, in plain sentences.
+    pub findings: Vec<String>,
+}
+
+/// Lengths of the episodes.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Lengths {
+    /// Shortest.
+    pub min: u64,
+    /// Half of the episodes are at most this long.
+    pub median: u64,
+    /// Steps per episode.
+    pub mean: f64,
+    /// Longest.
+    pub max: u64,
+}
+
+/// How often an action was taken.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ActionCount {
+    /// The action.
+    pub name: String,
+    /// How often.
+    pub count: u64,
+}
+
+/// How often an observation was seen.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ObservationCount {
+    /// The observation.
+    pub name: String,
+    /// Whether it ended the episode.
+    pub terminal: bool,
+    /// How often.
+    pub count: u64,
+}
+
+/// Symbols seen fewer than [`Rare::BELOW`] times.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Rare {
+    /// How many there are.
+    pub count: u64,
+    /// The first few.
+    pub examples: Vec<String>,
+}
+
+impl Rare {
+    /// A frequency from fewer than 5 counts is hardly known: its relative error is above 1/√5 = 45 %.
+    pub const BELOW: u64 = 5;
+    const EXAMPLES: usize = 5;
+}
+
+/// The rewards of a log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Rewards {
+    /// Steps without one.
+    pub missing: u64,
+    /// Smallest; `None` if no step has one, as for the next three.
+    pub min: Option<f64>,
+    /// Average.
+    pub mean: Option<f64>,
+    /// Largest.
+    pub max: Option<f64>,
+    /// Share of the rewards that are not zero.
+    pub nonzero: Option<f64>,
+}
+
+impl Summary {
+    /// Reads all of `logs`.
+    pub fn of(logs: &Logs) -> Result<Summary> {
+        let mut reader = logs.open(Alphabet::default())?;
+        let mut tally = Tally::default();
+        for trajectory in reader.by_ref() {
+            tally.add(&trajectory?);
+        }
+        let mut summary = tally.summary(reader.alphabet());
+        summary.skipped = reader.skipped();
+        summary.first_skipped = reader.first_skipped().map(ToString::to_string);
+        summary.notes = reader.notes().clone();
+        summary.findings = summary.find();
+        Ok(summary)
+    }
+
+    fn find(&self) -> Vec<String> {
+        let mut findings = Vec::new();
+        let mut say = |when: bool, sentence: String| {
+            if when {
+                findings.push(sentence);
+            }
+        };
+        let all = self.episodes + self.skipped;
+        say(self.episodes == 0, "no episode could be read".into());
+        say(self.skipped > 0, format!("{} of {all} episodes were skipped", self.skipped));
+        say(
+            self.skipped * 10 > all,
+            "more than 10 % of the episodes were skipped: what is left may not stand for the whole".into(),
+        );
+        if self.episodes > 0 {
+            self.find_in_symbols(&mut say);
+            self.find_in_rewards(&mut say);
+            let short = self.lengths.is_some_and(|lengths| lengths.median == 1);
+            say(short, "at least half of the episodes have one step: is the episode column right?".into());
+        }
+        findings.extend(self.notes.sentences());
+        findings
+    }
+
+    fn find_in_symbols(&self, say: &mut impl FnMut(bool, String)) {
+        if let [only] = &self.actions[..] {
+            say(true, format!("there is one action, {:?}: nothing can be learnt about what actions do", only.name));
+        }
+        let is_constant = self.episodes_with_several_actions == 0 && self.actions.len() > 1 && self.steps > self.episodes;
+        say(is_constant, "the action never changes within an episode: what follows a change of action cannot be learnt".into());
+        let mut names: Vec<_> = self.observations.iter().map(|symbol| &symbol.name).collect();
+        names.sort();
+        names.dedup();
+        if let [only] = names[..] {
+            say(true, format!("there is one observation, {only:?}: there is nothing to predict"));
+        }
+        let symbols = (self.actions.len() + self.observations.len()) as u64;
+        say(
+            self.rare.count > 0,
+            format!(
+                "{} of {symbols} symbols were seen fewer than {} times: {}",
+                self.rare.count,
+                Rare::BELOW,
+                self.rare.listed()
+            ),
+        );
+        say(
+            self.rare.count * 2 > symbols && symbols > 10,
+            "most symbols are rare: group or discretise the observations, or log more".into(),
+        );
+        let decimal =
+            names.iter().filter(|name| name.contains('.') && name.parse::<f64>().is_ok_and(|x| x.fract() != 0.0)).count();
+        say(decimal * 2 > names.len(), "most observations look like measurements, not symbols: discretise them first".into());
+    }
+
+    fn find_in_rewards(&self, say: &mut impl FnMut(bool, String)) {
+        let Rewards { missing, min, max, .. } = self.rewards;
+        say(missing == self.steps, "there are no rewards: a model can be learnt, but nothing can be planned for".into());
+        say(missing > 0 && missing < self.steps, format!("{missing} of {} rewards are missing", self.steps));
+        if let (Some(min), Some(max)) = (min, max)
+            && min == max
+        {
+            say(true, if min == 0.0 { "all rewards are zero".into() } else { format!("all rewards are {min}") });
+        }
+    }
+}
+
+impl Rare {
+    fn listed(&self) -> String {
+        let dots = if self.count as usize > self.examples.len() { ", …" } else { "" };
+        format!("{}{dots}", self.examples.join(", "))
+    }
+}
+
+/// The counts behind a [`Summary`].
+#[derive(Default)]
+struct Tally {
+    /// Length ↦ episodes.
+    lengths: BTreeMap<u64, u64>,
+    terminated: u64,
+    with_several_actions: u64,
+    actions: Vec<u64>,
+    observations: Vec<u64>,
+    pairs: FxHashSet<ActionObservation>,
+    steps: u64,
+    with_probability: u64,
+    rewards: u64,
+    reward_sum: f64,
+    nonzero: u64,
+    reward_range: Option<(f64, f64)>,
+}
+
+impl Tally {
+    fn add(&mut self, trajectory: &Trajectory) {
+        let length = trajectory.steps.len() as u64;
+        *self.lengths.entry(length).or_default() += 1;
+        self.steps += length;
+        self.terminated += u64::from(trajectory.end == End::Terminated);
+        self.with_probability += trajectory.action_probabilities.len() as u64;
+        self.with_several_actions += u64::from(trajectory.steps.windows(2).any(|pair| pair[0].action != pair[1].action));
+        for &step in &trajectory.steps {
+            count(&mut self.actions, step.action.0);
+            count(&mut self.observations, step.observation.0);
+            self.pairs.insert(step);
+        }
+        for &reward in trajectory.rewards.iter().flatten() {
+            self.rewards += 1;
+            self.reward_sum += reward;
+            self.nonzero += u64::from(reward != 0.0);
+            let (min, max) = self.reward_range.unwrap_or((reward, reward));
+            self.reward_range = Some((min.min(reward), max.max(reward)));
+        }
+    }
+
+    fn summary(mut self, alphabet: &Alphabet) -> Summary {
+        self.actions.resize(alphabet.actions().len(), 0);
+        self.observations.resize(alphabet.observations().len(), 0);
+        let episodes: u64 = self.lengths.values().sum();
+        let actions: Vec<_> = alphabet
+            .actions()
+            .iter()
+            .zip(&self.actions)
+            .map(|(name, &count)| ActionCount { name: name.clone(), count })
+            .collect();
+        let observations: Vec<_> = (alphabet.observations().iter().zip(&self.observations))
+            .map(|(symbol, &count)| ObservationCount { name: symbol.name.clone(), terminal: symbol.terminal, count })
+            .collect();
+        Summary {
+            episodes,
+            steps: self.steps,
+            lengths: self.lengths(episodes),
+            terminated: share(self.terminated, episodes).unwrap_or(0.0),
+            episodes_with_several_actions: self.with_several_actions,
+            distinct_pairs: self.pairs.len() as u64,
+            rare: rare(alphabet, &actions, &observations),
+            actions,
+            observations,
+            rewards: Rewards {
+                missing: self.steps - self.rewards,
+                min: self.reward_range.map(|(min, _)| min),
+                mean: (self.rewards > 0).then(|| self.reward_sum / self.rewards as f64),
+                max: self.reward_range.map(|(_, max)| max),
+                nonzero: share(self.nonzero, self.rewards),
+            },
+            has_action_probabilities: self.steps > 0 && self.with_probability == self.steps,
+            skipped: 0,
+            first_skipped: None,
+            notes: Notes::default(),
+            findings: Vec::new(),
+        }
+    }
+
+    fn lengths(&self, episodes: u64) -> Option<Lengths> {
+        let mut up_to = 0;
+        let at_half = |(_, count): &(&u64, &u64)| {
+            up_to += **count;
+            2 * up_to >= episodes
+        };
+        Some(Lengths {
+            min: *self.lengths.first_key_value()?.0,
+            median: *self.lengths.iter().find(at_half)?.0,
+            mean: self.steps as f64 / episodes as f64,
+            max: *self.lengths.last_key_value()?.0,
+        })
+    }
+}
+
+fn rare(alphabet: &Alphabet, actions: &[ActionCount], observations: &[ObservationCount]) -> Rare {
+    let actions = actions.iter().filter(|action| action.count < Rare::BELOW).map(|action| format!("action {:?}", action.name));
+    let observations = (observations.iter().zip(alphabet.observations()))
+        .filter(|(counted, _)| counted.count < Rare::BELOW)
+        .map(|(_, symbol)| format!("observation {:?}", symbol.to_string()));
+    let mut rare = Rare::default();
+    for symbol in actions.chain(observations) {
+        rare.count += 1;
+        if rare.examples.len() < Rare::EXAMPLES {
+            rare.examples.push(symbol);
+        }
+    }
+    rare
+}
+
+fn count(counts: &mut Vec<u64>, symbol: u32) {
+    let symbol = symbol as usize;
+    if counts.len() <= symbol {
+        counts.resize(symbol + 1, 0);
+    }
+    counts[symbol] += 1;
+}
+
+fn share(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Trajectory;
+
+    /// The findings for episodes of (action, observation) whose rewards are 0, 1, 2, …
+    fn findings(episodes: &[&[(&str, &str)]]) -> Vec<String> {
+        let mut alphabet = Alphabet::default();
+        let mut trajectory = |episode: &&[(&str, &str)]| {
+            let steps = episode.iter().map(|(a, o)| ActionObservation {
+                action: alphabet.intern_action(a),
+                observation: alphabet.intern_observation(o),
+            });
+            let rewards = (0..episode.len()).map(|r| Some(r as f64)).collect();
+            Trajectory { steps: steps.collect(), rewards, action_probabilities: vec![], end: End::Truncated }
+        };
+        let trajectories = episodes.iter().map(&mut trajectory).collect();
+        Summary::of(&Logs::memory(alphabet, trajectories)).unwrap().findings
+    }
+
+    #[test]
+    fn a_log_in_order_has_no_findings() {
+        let episode: &[_] = &[("N", "x"), ("S", "y")];
+        assert_eq!(findings(&[episode; 5]), [""; 0]);
+    }
+
+    #[test]
+    fn what_cannot_be_learnt_is_found() {
+        let says = |episodes: &[&[(&str, &str)]], what: &str| findings(episodes).iter().any(|finding| finding.contains(what));
+        assert!(says(&[&[("N", "x"), ("N", "y")], &[("S", "x"), ("S", "y")]], "never changes within an episode"));
+        assert!(says(&[&[("N", "x"), ("S", "x")]], "one observation, \"x\""));
+        assert!(says(&[&[("N", "0.25"), ("S", "0.5")]], "look like measurements"));
+        assert!(says(&[], "no episode"));
+    }
+
+    #[test]
+    fn the_median_is_a_length_that_half_of_the_episodes_do_not_exceed() {
+        let tally = Tally { lengths: BTreeMap::from([(1, 1), (5, 1), (9, 2)]), steps: 24, ..Tally::default() };
+        assert_eq!(tally.lengths(4), Some(Lengths { min: 1, median: 5, mean: 6.0, max: 9 }));
+    }
+}

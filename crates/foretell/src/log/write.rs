@@ -1,0 +1,298 @@
+//! Writing trajectories as tables.
+
+use std::fmt::{Debug, Write as _};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde::Serialize;
+
+use crate::data::{Alphabet, End, Trajectory};
+use crate::error::{Error, Result};
+use crate::file::AtomicFile;
+use crate::log::input::{Format, Kind};
+#[cfg(feature = "parquet")]
+use crate::log::write_parquet::ParquetRows;
+
+/// Writes trajectories as a table that [`Logs`](crate::Logs) can read: episodes and steps are numbered from 0.
+///
+/// A file takes its place in [`Writer::finish`]; a writer dropped before that leaves nothing behind.
+pub struct Writer {
+    /// For messages.
+    path: PathBuf,
+    format: Format,
+    /// `None` until the first trajectory tells the columns.
+    rows: Option<Rows>,
+    output: Option<Output>,
+    episodes: u64,
+    with_probabilities: bool,
+}
+
+/// One row, as it is written.
+#[derive(Clone, Copy, Serialize)]
+pub(super) struct Row<'a> {
+    pub episode_id: u64,
+    pub step: u64,
+    pub action: &'a str,
+    pub observation: &'a str,
+    pub reward: Option<f64>,
+    pub terminated: bool,
+    pub truncated: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub action_prob: Option<f64>,
+}
+
+/// The columns of a [`Row`].
+pub(super) const COLUMNS: [&str; 8] =
+    ["episode_id", "step", "action", "observation", "reward", "terminated", "truncated", "action_prob"];
+
+enum Rows {
+    Csv {
+        rows: Box<csv::Writer<Output>>,
+        scratch: String,
+    },
+    JsonLines(Output),
+    #[cfg(feature = "parquet")]
+    Parquet(Box<ParquetRows>),
+}
+
+impl Writer {
+    /// Starts a file; its extension tells the format: `.csv`, `.jsonl`, `.ndjson`, `.parquet`, all but the last also `.gz`.
+    pub fn create(path: impl AsRef<Path>) -> Result<Writer> {
+        let path = path.as_ref();
+        let Kind { format: Some(format), gzip } = Kind::of(path) else { return Err(no_format(path)) };
+        if format == Format::Parquet && gzip {
+            return Err(no_format(path));
+        }
+        check(format)?;
+        let file = Sink::File(AtomicFile::create(path)?);
+        let output = match gzip {
+            true => Output::Gzip(GzEncoder::new(file, Compression::default())),
+            false => Output::Plain(file),
+        };
+        Ok(Writer::new(path.to_path_buf(), format, output))
+    }
+
+    /// Starts a table on a stream, such as standard output.
+    pub fn stream(stream: Box<dyn Write + Send>, format: Format) -> Result<Writer> {
+        check(format)?;
+        let output = Output::Plain(Sink::Stream(BufWriter::new(stream)));
+        Ok(Writer::new("the output stream".into(), format, output))
+    }
+
+    fn new(path: PathBuf, format: Format, output: Output) -> Writer {
+        Writer { path, format, rows: None, output: Some(output), episodes: 0, with_probabilities: false }
+    }
+
+    /// Writes one trajectory, as the next episode.
+    pub fn write(&mut self, alphabet: &Alphabet, trajectory: &Trajectory) -> Result<()> {
+        let Trajectory { steps, rewards, action_probabilities, end } = trajectory;
+        self.validate(alphabet, trajectory)?;
+        self.begin(!action_probabilities.is_empty())?;
+        let Some(rows) = &mut self.rows else { return Ok(()) };
+        for (t, step) in steps.iter().enumerate() {
+            let is_last = t + 1 == steps.len();
+            let row = Row {
+                episode_id: self.episodes,
+                step: t as u64,
+                action: alphabet.action_name(step.action),
+                observation: &alphabet.symbol(step.observation).name,
+                reward: rewards[t],
+                terminated: is_last && *end == End::Terminated,
+                truncated: is_last && *end == End::Truncated,
+                action_prob: action_probabilities.get(t).copied(),
+            };
+            rows.write(row).map_err(Error::io("write", &self.path))?;
+        }
+        self.episodes += 1;
+        Ok(())
+    }
+
+    /// Completes the table and puts the file in its place.
+    pub fn finish(mut self) -> Result<()> {
+        self.begin(false)?;
+        let Some(rows) = self.rows.take() else { return Ok(()) };
+        let sink = rows.finish().map_err(Error::io("write", &self.path))?;
+        match sink {
+            Sink::File(file) => file.commit(),
+            Sink::Stream(mut stream) => stream.flush().map_err(Error::io("write", &self.path)),
+        }
+    }
+
+    /// Writes the header, before the first row.
+    fn begin(&mut self, with_probabilities: bool) -> Result<()> {
+        let Some(output) = self.output.take() else { return Ok(()) };
+        self.with_probabilities = with_probabilities;
+        let columns = if with_probabilities { &COLUMNS[..] } else { &COLUMNS[..COLUMNS.len() - 1] };
+        let rows = Rows::begin(self.format, output, columns).map_err(Error::io("write", &self.path))?;
+        self.rows = Some(rows);
+        Ok(())
+    }
+
+    /// What could be written but not read again is not written.
+    fn validate(&self, alphabet: &Alphabet, trajectory: &Trajectory) -> Result<()> {
+        let Trajectory { steps, rewards, action_probabilities, .. } = trajectory;
+        let refuse = |problem: String| Err(Error::data(format!("episode {}: {problem}", self.episodes), "a log cannot hold it"));
+        if steps.is_empty() {
+            return refuse("it has no steps".into());
+        }
+        let lengths = [rewards.len(), if action_probabilities.is_empty() { steps.len() } else { action_probabilities.len() }];
+        if lengths != [steps.len(); 2] {
+            return refuse(format!("{} steps but {} rewards and {} probabilities", steps.len(), lengths[0], lengths[1]));
+        }
+        if self.output.is_none() && self.with_probabilities == action_probabilities.is_empty() {
+            return Err(Error::data(
+                format!("episode {}: some episodes have action probabilities and some have not", self.episodes),
+                "write them to different files",
+            ));
+        }
+        let (actions, observations) = (alphabet.actions(), alphabet.observations());
+        for (step, reward) in steps.iter().zip(rewards) {
+            match (actions.get(step.action.0 as usize), observations.get(step.observation.0 as usize)) {
+                (Some(action), Some(symbol)) if action.is_empty() || symbol.name.is_empty() => {
+                    return refuse("a name is empty".into());
+                }
+                (Some(_), Some(_)) => {}
+                _ => return refuse(format!("action {} or observation {} has no name", step.action.0, step.observation.0)),
+            }
+            if reward.is_some_and(|r| !r.is_finite()) {
+                return refuse("a reward is not finite".into());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Rows {
+    fn begin(format: Format, output: Output, columns: &[&str]) -> io::Result<Rows> {
+        Ok(match format {
+            Format::Csv => {
+                let mut rows = csv::Writer::from_writer(output);
+                rows.write_record(columns)?;
+                Rows::Csv { rows: Box::new(rows), scratch: String::new() }
+            }
+            Format::JsonLines => Rows::JsonLines(output),
+            #[cfg(feature = "parquet")]
+            Format::Parquet => Rows::Parquet(Box::new(ParquetRows::begin(output, columns)?)),
+            #[cfg(not(feature = "parquet"))]
+            Format::Parquet => return Err(io::Error::other("this build cannot write Parquet")),
+        })
+    }
+
+    fn write(&mut self, row: Row<'_>) -> io::Result<()> {
+        match self {
+            Rows::Csv { rows, scratch } => write_csv(rows, scratch, row),
+            Rows::JsonLines(output) => {
+                serde_json::to_writer(&mut *output, &row)?;
+                output.write_all(b"\n")
+            }
+            #[cfg(feature = "parquet")]
+            Rows::Parquet(rows) => rows.write(row),
+        }
+    }
+
+    fn finish(self) -> io::Result<Sink> {
+        match self {
+            Rows::Csv { rows, .. } => rows.into_inner().map_err(|error| error.into_error())?.finish(),
+            Rows::JsonLines(output) => output.finish(),
+            #[cfg(feature = "parquet")]
+            Rows::Parquet(rows) => rows.finish()?.finish(),
+        }
+    }
+}
+
+fn write_csv(rows: &mut csv::Writer<Output>, scratch: &mut String, row: Row<'_>) -> io::Result<()> {
+    write_number(rows, scratch, row.episode_id)?;
+    write_number(rows, scratch, row.step)?;
+    rows.write_field(row.action)?;
+    rows.write_field(row.observation)?;
+    match row.reward {
+        Some(reward) => write_number(rows, scratch, reward)?,
+        None => rows.write_field("")?,
+    }
+    rows.write_field(if row.terminated { "true" } else { "false" })?;
+    rows.write_field(if row.truncated { "true" } else { "false" })?;
+    if let Some(probability) = row.action_prob {
+        write_number(rows, scratch, probability)?;
+    }
+    rows.write_record(None::<&[u8]>)?;
+    Ok(())
+}
+
+/// Debug of a float is the shortest text that reads back as the same number, and does not make 1e300 301 digits.
+fn write_number(rows: &mut csv::Writer<Output>, scratch: &mut String, number: impl Debug) -> io::Result<()> {
+    scratch.clear();
+    write!(scratch, "{number:?}").map_err(io::Error::other)?;
+    Ok(rows.write_field(&*scratch)?)
+}
+
+/// Where the bytes of a table go, compressed or not.
+pub(super) enum Output {
+    Plain(Sink),
+    Gzip(GzEncoder<Sink>),
+}
+
+pub(super) enum Sink {
+    File(AtomicFile),
+    Stream(BufWriter<Box<dyn Write + Send>>),
+}
+
+impl Output {
+    fn finish(self) -> io::Result<Sink> {
+        match self {
+            Output::Plain(sink) => Ok(sink),
+            Output::Gzip(gzip) => gzip.finish(),
+        }
+    }
+
+    fn inner(&mut self) -> &mut dyn Write {
+        match self {
+            Output::Plain(Sink::File(file)) => file,
+            Output::Plain(Sink::Stream(stream)) => stream,
+            Output::Gzip(gzip) => gzip,
+        }
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.inner().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner().flush()
+    }
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Sink::File(file) => file.write(bytes),
+            Sink::Stream(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Sink::File(file) => file.flush(),
+            Sink::Stream(stream) => stream.flush(),
+        }
+    }
+}
+
+fn no_format(path: &Path) -> Error {
+    Error::data(
+        format!("the name {} does not tell a format", path.display()),
+        "let it end in .csv, .csv.gz, .jsonl, .jsonl.gz or .parquet",
+    )
+}
+
+fn check(format: Format) -> Result<()> {
+    match format {
+        Format::Parquet if !cfg!(feature = "parquet") => {
+            Err(Error::data("this build of foretell cannot write Parquet", "build it with the feature parquet, or write CSV"))
+        }
+        _ => Ok(()),
+    }
+}

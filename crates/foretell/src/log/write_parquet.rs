@@ -1,0 +1,99 @@
+//! Writing rows as Parquet.
+
+use std::io;
+use std::sync::Arc;
+
+use arrow_array::builder::{BooleanBuilder, Float64Builder, StringBuilder, UInt64Builder};
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Field, Schema};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::Compression;
+use parquet::file::properties::WriterProperties;
+
+use crate::log::write::{Output, Row};
+
+const BATCH: usize = 1 << 15; // rows that are gathered before they are encoded
+const ROW_GROUP: usize = 1 << 20; // rows; what is held in memory, encoded, before it goes to the file
+
+/// Rows on their way into a Parquet file. Strings are encoded by a dictionary, which is the default.
+pub(super) struct ParquetRows {
+    file: ArrowWriter<Output>,
+    schema: Arc<Schema>,
+    batch: Batch,
+}
+
+#[derive(Default)]
+struct Batch {
+    rows: usize,
+    episode_id: UInt64Builder,
+    step: UInt64Builder,
+    action: StringBuilder,
+    observation: StringBuilder,
+    reward: Float64Builder,
+    terminated: BooleanBuilder,
+    truncated: BooleanBuilder,
+    action_prob: Float64Builder,
+}
+
+impl ParquetRows {
+    pub fn begin(output: Output, columns: &[&str]) -> io::Result<ParquetRows> {
+        let fields: Vec<_> = columns.iter().map(|&name| Field::new(name, data_type(name), name == "reward")).collect();
+        let schema = Arc::new(Schema::new(fields));
+        let properties =
+            WriterProperties::builder().set_compression(Compression::SNAPPY).set_max_row_group_row_count(Some(ROW_GROUP)).build();
+        let file = ArrowWriter::try_new(output, schema.clone(), Some(properties))?;
+        Ok(ParquetRows { file, schema, batch: Batch::default() })
+    }
+
+    pub fn write(&mut self, row: Row<'_>) -> io::Result<()> {
+        let batch = &mut self.batch;
+        batch.episode_id.append_value(row.episode_id);
+        batch.step.append_value(row.step);
+        batch.action.append_value(row.action);
+        batch.observation.append_value(row.observation);
+        batch.reward.append_option(row.reward);
+        batch.terminated.append_value(row.terminated);
+        batch.truncated.append_value(row.truncated);
+        batch.action_prob.append_option(row.action_prob);
+        batch.rows += 1;
+        if batch.rows == BATCH { self.flush() } else { Ok(()) }
+    }
+
+    pub fn finish(mut self) -> io::Result<Output> {
+        self.flush()?;
+        Ok(self.file.into_inner()?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let mut columns = self.batch.take();
+        columns.truncate(self.schema.fields().len());
+        let batch = RecordBatch::try_new(self.schema.clone(), columns).map_err(io::Error::other)?;
+        Ok(self.file.write(&batch)?)
+    }
+}
+
+impl Batch {
+    /// The columns, in the order of `COLUMNS`.
+    fn take(&mut self) -> Vec<ArrayRef> {
+        self.rows = 0;
+        vec![
+            Arc::new(self.episode_id.finish()),
+            Arc::new(self.step.finish()),
+            Arc::new(self.action.finish()),
+            Arc::new(self.observation.finish()),
+            Arc::new(self.reward.finish()),
+            Arc::new(self.terminated.finish()),
+            Arc::new(self.truncated.finish()),
+            Arc::new(self.action_prob.finish()),
+        ]
+    }
+}
+
+fn data_type(column: &str) -> DataType {
+    match column {
+        "episode_id" | "step" => DataType::UInt64,
+        "action" | "observation" => DataType::Utf8,
+        "terminated" | "truncated" => DataType::Boolean,
+        _ => DataType::Float64,
+    }
+}

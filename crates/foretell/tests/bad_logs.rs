@@ -1,0 +1,217 @@
+//! Every malformed log has a message that says where, what and what to do; and no bytes make a reader panic.
+#![cfg(feature = "parquet")]
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use foretell::{Alphabet, End, Logs, OnBadEpisode, ReadOptions, Trajectory, Writer};
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+const HEAD: &str = "episode_id,step,action,observation,reward,terminated,truncated\n";
+
+/// Name of the file, and what is in it.
+const MALFORMED: &[(&str, &[u8])] = &[
+    ("empty.csv", b""),
+    ("blank.csv", b" \n\n"),
+    ("no_rows.csv", b"action,observation\n"),
+    ("no_header.csv", b"1,0,N,wall,0,false,false\n"),
+    ("no_action.csv", b"t,move,obs\n0,N,wall\n"),
+    ("no_observation.jsonl", b"{\"action\": 1, \"state\": 2}\n"),
+    ("two_ends.csv", b"action,observation,done,terminated\nN,wall,0,0\n"),
+    ("latin1_header.csv", b"action,observation,caf\xe9\nN,wall,1\n"),
+    ("latin1.csv", b"action,observation\nN,caf\xe9\n"),
+    ("reward.csv", b"action,observation,reward\nN,wall,0\nN,wall,n/a\n"),
+    ("nan.csv", b"action,observation,reward\nN,wall,nan\n"),
+    ("flag.csv", b"action,observation,terminated\nN,wall,yes\n"),
+    ("empty_flag.csv", b"action,observation,truncated\nN,wall,\n"),
+    ("gap.csv", b"ep,step,action,observation\n1,0,N,wall\n1,2,N,wall\n"),
+    ("repeat.csv", b"ep,step,action,observation\n1,3,N,wall\n1,3,N,wall\n"),
+    ("back.csv", b"ep,t,action,observation\n1,3,N,wall\n1,2,N,wall\n"),
+    ("time.csv", b"ep,time,action,observation\n1,0.5,N,wall\n"),
+    ("comes_back.csv", b"ep,action,observation\n1,N,wall\n2,N,wall\n1,N,wall\n"),
+    ("no_id.csv", b"ep,action,observation\n1,N,wall\n,N,wall\n"),
+    ("after_end.csv", b"ep,action,observation,done\n7,N,wall,1\n7,N,wall,0\n"),
+    ("first_in_the_middle.csv", b"ep,action,observation,is_first\n7,N,wall,1\n7,N,wall,1\n"),
+    ("not_first_after_end.csv", b"action,observation,is_first,is_last\nN,wall,1,1\nN,wall,0,0\n"),
+    ("empty_action.csv", b"action,observation\n,wall\n"),
+    ("empty_observation.csv", b"action,observation\nN,\n"),
+    ("zero_probability.csv", b"action,observation,action_prob\nN,wall,0\n"),
+    ("empty_probability.csv", b"action,observation,action_prob\nN,wall,\n"),
+    ("positive_logp.csv", b"action,observation,action_logp\nN,wall,0.5\n"),
+    ("short_row.csv", b"action,observation,reward\r\nN,wall,0\r\n\r\nN,wall\r\n"),
+    ("long_row.csv", b"action,observation\nN,wall,0\n"),
+    ("open_quote.csv", b"action,observation\nN,\"wall\nN,wall\n"),
+    ("after_quote.csv", b"action,observation\nN,\"two\nlines\"\nN,\"wall\"s\n"),
+    ("separator.csv", b"action,obs_x,obs_y\nN,a|b,c\n"),
+    ("fraction.jsonl", b"{\"action\": 1, \"observation\": 0.25}\n"),
+    ("fractions.jsonl", b"{\"action\": 1, \"observation\": [1, 0.25]}\n"),
+    ("nested.jsonl", b"{\"action\": 1, \"observation\": {\"x\": 1}}\n"),
+    ("nested_array.jsonl", b"{\"action\": 1, \"observation\": [[1], [2]]}\n"),
+    ("no_elements.jsonl", b"{\"action\": 1, \"observation\": []}\n"),
+    ("null.jsonl", b"{\"action\": 1, \"observation\": null}\n"),
+    ("missing_key.jsonl", b"{\"action\": 1, \"observation\": 2}\n{\"action\": 1}\n"),
+    ("late_key.jsonl", b"{\"action\": 1, \"observation\": 2}\n{\"action\": 1, \"observation\": 2, \"episode_id\": 3}\n"),
+    ("twice.jsonl", b"{\"action\": 1, \"observation\": 2, \"action\": 2}\n"),
+    ("array.jsonl", b"[{\"action\": 1, \"observation\": 2}]\n"),
+    ("array.json", b"[\n{\"action\": 1, \"observation\": 2}]\n"),
+    ("cut.jsonl", b"{\"action\": 1, \"observation\": 2}\n{\"action\": 1, \"obs"),
+    ("batch.jsonl", b"{\"actions\": [0, 1], \"obs\": [2, 3], \"rewards\": [0.0, 1.0]}\n"),
+    ("reward_array.jsonl", b"{\"action\": 1, \"observation\": 2, \"reward\": [0, 0.5]}\n"),
+    ("not.csv.gz", b"action,observation\nN,wall\n"),
+    ("not.parquet", b"action,observation\nN,wall\n"),
+    ("PAR1.dat", b"PAR1 and nothing else"),
+];
+
+fn read_all(path: &Path, on_bad: OnBadEpisode) -> foretell::Result<u64> {
+    let reader = Logs::files([path], ReadOptions { on_bad }).open(Alphabet::default())?;
+    reader.map(|trajectory| trajectory.map(|_| 1)).sum()
+}
+
+#[test]
+fn every_malformed_log_has_a_message_that_helps() {
+    let folder = TempDir::new().unwrap();
+    let mut messages = String::new();
+    for (name, content) in MALFORMED {
+        let path = folder.path().join(name);
+        fs::write(&path, content).unwrap();
+        let message = read_all(&path, OnBadEpisode::Fail).expect_err(name).to_string();
+        messages.push_str(&message.replace(&format!("{}/", folder.path().display()), ""));
+        messages.push('\n');
+    }
+    insta::assert_snapshot!(messages);
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let message = read_all(Path::new("no/such/walks.csv"), OnBadEpisode::Skip).unwrap_err().to_string();
+    assert!(message.starts_with("cannot read no/such/walks.csv: "), "{message}");
+}
+
+#[test]
+fn a_cut_gzip_file_is_an_error_even_when_skipping() {
+    let folder = TempDir::new().unwrap();
+    let whole = gzip(format!("{HEAD}{}", "1,0,N,wall,0,0,1\n").as_bytes());
+    let path = folder.path().join("walks.csv.gz");
+    fs::write(&path, &whole[..whole.len() - 9]).unwrap();
+    let message = read_all(&path, OnBadEpisode::Skip).unwrap_err().to_string();
+    assert!(message.contains("walks.csv.gz: the gzip data is broken"), "{message}");
+}
+
+#[test]
+fn a_row_of_a_parquet_file_is_named_by_its_number() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("walks.parquet");
+    // a writer does not check what only a reader can see: probabilities
+    let mut alphabet = Alphabet::default();
+    let step = foretell::ActionObservation { action: alphabet.intern_action("N"), observation: alphabet.intern_observation("x") };
+    let z =
+        Trajectory { steps: vec![step; 2], rewards: vec![None; 2], action_probabilities: vec![0.5, 2.0], end: End::Truncated };
+    let mut writer = Writer::create(&path).unwrap();
+    writer.write(&alphabet, &z).unwrap();
+    writer.finish().unwrap();
+    let message = read_all(&path, OnBadEpisode::Fail).unwrap_err().to_string();
+    assert!(message.contains("walks.parquet: row 2: action_prob 2 is not in (0, 1]"), "{message}");
+}
+
+fn gzip(content: &[u8]) -> Vec<u8> {
+    let mut gzip = GzEncoder::new(vec![], Compression::fast());
+    gzip.write_all(content).unwrap();
+    gzip.finish().unwrap()
+}
+
+/// A small valid file of each format.
+fn valid(name: &str) -> Vec<u8> {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join(name);
+    let mut alphabet = Alphabet::default();
+    let mut writer = Writer::create(&path).unwrap();
+    for i in 0..6u32 {
+        let step = foretell::ActionObservation {
+            action: alphabet.intern_action(["N", "S"][i as usize % 2]),
+            observation: alphabet.intern_observation(["x", "y\"", "z,z"][i as usize % 3]),
+        };
+        let z = Trajectory {
+            steps: vec![step; 4],
+            rewards: vec![None, Some(0.5), Some(-1.0), Some(0.0)],
+            action_probabilities: vec![0.5; 4],
+            end: End::Truncated,
+        };
+        writer.write(&alphabet, &z).unwrap();
+    }
+    writer.finish().unwrap();
+    fs::read(path).unwrap()
+}
+
+const FORMATS: [&str; 6] = ["walks.csv", "walks.jsonl", "walks.parquet", "walks.csv.gz", "walks.jsonl.gz", "walks.unknown"];
+
+/// Reads `content` under the name; an error is fine, a panic is not.
+fn survives(name: &str, content: &[u8]) {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join(name);
+    fs::write(&path, content).unwrap();
+    for on_bad in [OnBadEpisode::Fail, OnBadEpisode::Skip] {
+        let _ = read_all(&path, on_bad);
+    }
+}
+
+/// Pieces that formats are made of, so that random files get past the first check.
+fn pieces() -> impl Strategy<Value = Vec<u8>> {
+    let pieces: [&[u8]; 24] = [
+        b"action,observation\n",
+        b"episode_id,action,observation,reward,done\n",
+        b"a,obs_1,obs_2\n",
+        b"1,N,x,0,0\n",
+        b"1,N\n",
+        b",",
+        b";",
+        b"\n",
+        b"\r\n",
+        b"\"",
+        b"\"\"",
+        b"\xff",
+        b"\xEF\xBB\xBF",
+        b"{",
+        b"}",
+        b"[",
+        b"]",
+        b"{\"action\":1,\"observation\":2}\n",
+        b"\"action\":",
+        b":",
+        b"1e999",
+        b"-9223372036854775808",
+        b"PAR1",
+        b"\x1f\x8b\x08\x00",
+    ];
+    let piece = prop_oneof![4 => prop::sample::select(pieces.to_vec()).prop_map(<[u8]>::to_vec), 1 => prop::collection::vec(any::<u8>(), 0..8)];
+    prop::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn no_bytes_make_a_reader_panic(content in pieces(), format in 0..FORMATS.len(), packed in any::<bool>()) {
+        survives(FORMATS[format], &if packed { gzip(&content) } else { content });
+    }
+
+    #[test]
+    fn no_mutation_of_a_valid_file_makes_a_reader_panic(
+        format in 0..5usize,
+        edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+        cut in prop::option::weighted(0.2, any::<prop::sample::Index>()),
+    ) {
+        let mut content = valid(FORMATS[format]);
+        for (at, byte) in edits {
+            let at = at.index(content.len());
+            content[at] = byte;
+        }
+        if let Some(cut) = cut {
+            content.truncate(cut.index(content.len()));
+        }
+        survives(FORMATS[format], &content);
+    }
+}
