@@ -267,17 +267,17 @@ fn two_stage(joint: &Joint, tests: &Mat<f64>, histories: &Mat<f64>, params: &Lea
         Joint::Dense(joint) => joint.clone(),
         Joint::Sparse(joint) => joint.to_dense(),
     };
-    let l_t = whitener(tests, params.whitening_ridge)?;
-    let l_h = whitener(histories, params.whitening_ridge)?;
+    let (l_t, l_h) = rayon::join(|| whitener(tests, params.whitening_ridge), || whitener(histories, params.whitening_ridge));
+    let (l_t, l_h) = (l_t?, l_h?);
     // M = L_T⁻¹ Σ_TH L_H⁻ᵀ
     let mut m = joint.clone();
     solve_lower_triangular_in_place(l_t.as_ref(), m.as_mut(), Par::Seq);
     let mut m = m.transpose().to_owned();
     solve_lower_triangular_in_place(l_h.as_ref(), m.as_mut(), Par::Seq);
-    let svd = Svd::thin(m.transpose())?;
+    let svd = Svd::of_gram(m.transpose(), 2 * params.rank)?;
 
     let d = svd.rank(params.rank, params.tolerance);
-    let instruments = (2 * d).min(svd.s.len());
+    let instruments = (2 * d).min(svd.v.ncols());
     let unwhiten = |l: &Mat<f64>, vectors: MatRef<'_, f64>| {
         let mut vectors = vectors.to_owned();
         solve_upper_triangular_in_place(l.transpose(), vectors.as_mut(), Par::Seq);

@@ -118,8 +118,8 @@ impl Default for LearnParams {
         LearnParams {
             test_projection: Projection::SignedHash,
             history_projection: Projection::SignedHash,
-            test_dim: 512,
-            history_dim: 512,
+            test_dim: 1024,
+            history_dim: 1024,
             max_test_length: 2,
             history: History::Suffix,
             history_length: 3,
