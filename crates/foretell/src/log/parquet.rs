@@ -226,6 +226,12 @@ mod tests {
     }
 
     #[test]
+    fn a_panic_of_the_parquet_crate_is_an_error() {
+        let message = guard("walks.parquet", || -> Result<(), String> { panic!("as on a file that contradicts itself") });
+        assert!(message.unwrap_err().to_string().starts_with("walks.parquet: the Parquet file is broken"));
+    }
+
+    #[test]
     fn what_is_no_name_is_an_error() {
         let mut list = ListBuilder::new(Int32Builder::new());
         list.append_value([Some(1), Some(2)]);
