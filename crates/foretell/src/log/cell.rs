@@ -41,6 +41,9 @@ pub(super) enum Cell<'a> {
 /// Between the values of several columns, or of an array, that make one symbol.
 pub(super) const SEPARATOR: char = '|';
 
+const SAFE_DIGITS: usize = 18; // so many cannot overflow
+
+// The usual cases are inlined, because a cell that goes through memory costs more than what is done with it.
 impl<'a> Cell<'a> {
     /// Appends the name of an action or observation.
     pub fn push_name(self, name: &mut String) -> Result<(), Problem> {
@@ -79,43 +82,69 @@ impl<'a> Cell<'a> {
     }
 
     /// A reward; `None` where there is none.
+    #[inline(always)]
     pub fn reward(self) -> Result<Option<f64>, Problem> {
-        if matches!(self, Cell::Absent | Cell::Empty) {
-            return Ok(None);
+        match self {
+            Cell::Absent | Cell::Empty => Ok(None),
+            Cell::Float(r) if r.is_finite() => Ok(Some(r)),
+            _ => self.unusual_reward(),
         }
+    }
+
+    #[inline(never)]
+    fn unusual_reward(self) -> Result<Option<f64>, Problem> {
+        const REMEDY: &str = "leave the cell empty for a missing reward";
         match self.number() {
             Some(r) if r.is_finite() => Ok(Some(r)),
-            Some(r) => Err(Problem::new(format!("{r} is not finite"), "leave the cell empty for a missing reward")),
-            None => Err(Problem::new(format!("{self} is not a number"), "leave the cell empty for a missing reward")),
+            Some(r) => Err(Problem::new(format!("{r} is not finite"), REMEDY)),
+            None => Err(Problem::new(format!("{self} is not a number"), REMEDY)),
         }
     }
 
     /// A flag; false where the row has none.
-    #[inline]
+    #[inline(always)]
     pub fn flag(self) -> Result<bool, Problem> {
+        match self {
+            Cell::Absent | Cell::Text(b"false" | b"False" | b"0") => Ok(false),
+            Cell::Text(b"true" | b"True" | b"1") => Ok(true),
+            Cell::Bool(flag) => Ok(flag),
+            _ => self.unusual_flag(),
+        }
+    }
+
+    #[inline(never)]
+    fn unusual_flag(self) -> Result<bool, Problem> {
         let flag = match self {
-            Cell::Absent => Some(false),
-            Cell::Bool(flag) => Some(flag),
-            Cell::Int(0) => Some(false),
-            Cell::Int(1) => Some(true),
-            Cell::Float(0.0) => Some(false),
-            Cell::Float(1.0) => Some(true),
-            Cell::Text(b"false" | b"False" | b"0") => Some(false),
-            Cell::Text(b"true" | b"True" | b"1") => Some(true),
-            Cell::Text(text) => unusual_flag(text),
+            Cell::Int(0) | Cell::Float(0.0) => Some(false),
+            Cell::Int(1) | Cell::Float(1.0) => Some(true),
+            Cell::Text(text) => match text.trim_ascii().to_ascii_lowercase().as_slice() {
+                b"false" | b"0" | b"0.0" => Some(false),
+                b"true" | b"1" | b"1.0" => Some(true),
+                _ => None,
+            },
             _ => None,
         };
         flag.ok_or_else(|| Problem::new(format!("{self} is neither true nor false"), "write true, false, 1 or 0"))
     }
 
     /// The number of a step.
-    #[inline]
+    #[inline(always)]
     pub fn step(self) -> Result<i64, Problem> {
+        match self {
+            Cell::Int(n) => Ok(n),
+            Cell::Text(text @ [_, ..]) if text.len() <= SAFE_DIGITS && text.iter().all(u8::is_ascii_digit) => {
+                Ok(text.iter().fold(0, |n, digit| 10 * n + i64::from(digit - b'0')))
+            }
+            _ => self.unusual_step(),
+        }
+    }
+
+    #[inline(never)]
+    fn unusual_step(self) -> Result<i64, Problem> {
         let step = match self {
-            Cell::Int(n) => Some(n),
             // the float is whole and small enough to be exact, so the cast is too
             Cell::Float(x) if x.fract() == 0.0 && x.abs() < 2f64.powi(53) => Some(x as i64),
-            Cell::Text(text) => integer(text),
+            Cell::Text(text) => std::str::from_utf8(text.trim_ascii()).ok().and_then(|text| text.parse().ok()),
             _ => None,
         };
         step.ok_or_else(|| {
@@ -176,23 +205,6 @@ impl fmt::Display for Cell<'_> {
             Cell::Other(what) => write!(f, "(which {what})"),
         }
     }
-}
-
-fn unusual_flag(text: &[u8]) -> Option<bool> {
-    match text.trim_ascii().to_ascii_lowercase().as_slice() {
-        b"false" | b"0" | b"0.0" => Some(false),
-        b"true" | b"1" | b"1.0" => Some(true),
-        _ => None,
-    }
-}
-
-#[inline]
-fn integer(text: &[u8]) -> Option<i64> {
-    const SAFE: usize = 18; // digits that cannot overflow
-    if !text.is_empty() && text.len() <= SAFE && text.iter().all(u8::is_ascii_digit) {
-        return Some(text.iter().fold(0, |n, digit| 10 * n + i64::from(digit - b'0')));
-    }
-    std::str::from_utf8(text.trim_ascii()).ok()?.parse().ok()
 }
 
 fn nameless() -> Problem {

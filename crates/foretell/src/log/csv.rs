@@ -53,7 +53,7 @@ impl Table for Csv {
         })
     }
 
-    #[inline]
+    #[inline(always)]
     fn cell(&self, column: usize) -> Cell<'_> {
         match self.records.field(column) {
             b"" => Cell::Empty,

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::log::OnBadEpisode;
 use crate::log::cell::{Cell, Problem};
 use crate::log::notes::Notes;
-use crate::log::row::{RowReader, read, read_end};
+use crate::log::row::{RowReader, read, read_end, read_flag};
 use crate::log::seen::Seen;
 use crate::log::table::{Advance, Columns, Place, Table};
 
@@ -159,7 +159,7 @@ impl<T: Table> Episodes<T> {
     }
 
     /// Whether this row belongs to the episode in progress, or begins another.
-    #[inline]
+    #[inline(always)]
     fn belonging(&self) -> Belonging {
         let is_another = match (self.columns.episode, self.columns.first) {
             (Some(column), _) => return self.belonging_by_id(column),
@@ -169,7 +169,7 @@ impl<T: Table> Episodes<T> {
         if is_another { Belonging::ToAnother } else { Belonging::ToThis }
     }
 
-    #[inline]
+    #[inline(always)]
     fn belonging_by_id(&self, column: usize) -> Belonging {
         let draft = &self.draft;
         match self.table.cell(column) {
@@ -203,12 +203,12 @@ impl<T: Table> Episodes<T> {
         }
         // first, because it tells where the next episode begins even if something else is wrong with the row
         draft.end = read_end(table, columns)?;
-        if read(table, columns.first, Cell::flag)? && columns.episode.is_some() && !draft.steps.is_empty() {
+        if read_flag(table, columns.first)? && columns.episode.is_some() && !draft.steps.is_empty() {
             let problem = format!("{} is true in the middle of episode {:?}", synonym(table, columns.first), draft.id);
             return Err(Problem::new(problem, "set it only in the first row of an episode"));
         }
         if columns.step.is_some() {
-            draft.follow(read(table, columns.step, Cell::step)?)?;
+            draft.follow(read(table, columns.step, |cell| cell.step())?)?;
         }
         let action = reader.action(table, columns.action, alphabet)?;
         let observation = reader.observation(table, &columns.observation, draft.end, alphabet)?;

@@ -47,6 +47,7 @@ impl Kind {
 pub(super) enum Opened {
     Csv(Input),
     JsonLines(Input),
+    #[cfg_attr(not(feature = "parquet"), expect(dead_code))]
     Parquet(File),
 }
 

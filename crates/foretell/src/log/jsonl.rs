@@ -81,7 +81,7 @@ impl Table for JsonLines {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn cell(&self, column: usize) -> Cell<'_> {
         match self.row.values[column] {
             Value::Absent => Cell::Absent,

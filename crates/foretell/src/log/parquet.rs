@@ -104,9 +104,12 @@ impl Table for Parquet {
         Ok(Advance::Row)
     }
 
-    #[inline]
+    #[inline(always)]
     fn cell(&self, column: usize) -> Cell<'_> {
-        self.slots[column].map_or(Cell::Absent, |slot| self.cells[slot].cell(self.row))
+        match self.slots[column] {
+            Some(slot) => self.cells[slot].cell(self.row),
+            None => Cell::Absent,
+        }
     }
 
     fn place(&self) -> Place {
@@ -126,10 +129,11 @@ impl Cells {
                 Cells::Names(names, values)
             }
             DataType::Dictionary(_, values) => Cells::cast(&cast(values)?)?,
-            DataType::UInt64 if cast(&DataType::Int64)?.null_count() > array.null_count() => {
-                Cells::Text(cast(&DataType::Utf8)?.as_string().clone())
-            }
-            integer if integer.is_integer() => Cells::Int(cast(&DataType::Int64)?.as_primitive::<Int64Type>().clone()),
+            integer if integer.is_integer() => match cast(&DataType::Int64)? {
+                // a number above the largest i64 became null
+                less if less.null_count() > array.null_count() => Cells::Text(cast(&DataType::Utf8)?.as_string().clone()),
+                all => Cells::Int(all.as_primitive::<Int64Type>().clone()),
+            },
             float if float.is_floating() => Cells::Float(cast(&DataType::Float64)?.as_primitive::<Float64Type>().clone()),
             DataType::Boolean => Cells::Bool(array.as_boolean().clone()),
             DataType::Null => Cells::Nothing,
@@ -137,7 +141,7 @@ impl Cells {
         })
     }
 
-    #[inline]
+    #[inline(always)]
     fn cell(&self, row: usize) -> Cell<'_> {
         match self {
             Cells::Text(array) if array.is_valid(row) => Cell::Text(array.value(row).as_bytes()),
@@ -219,6 +223,12 @@ mod tests {
         for (column, names) in columns {
             assert_eq!(observations(column).unwrap(), names);
         }
+    }
+
+    #[test]
+    fn a_panic_of_the_parquet_crate_is_an_error() {
+        let message = guard("walks.parquet", || -> Result<(), String> { panic!("as on a file that contradicts itself") });
+        assert!(message.unwrap_err().to_string().starts_with("walks.parquet: the Parquet file is broken"));
     }
 
     #[test]

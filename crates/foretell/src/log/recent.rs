@@ -1,6 +1,6 @@
 //! What short texts meant the last time.
 
-use crate::log::cell::Cell;
+use crate::log::cell::{Cell, Problem};
 
 /// Remembers what short texts mean, so that names and numbers that come again and again are not parsed again.
 ///
@@ -13,8 +13,8 @@ const SLOTS: usize = 256; // most alphabets are smaller, and it stays in the fir
 
 impl<V: Copy + Default> Recent<V> {
     /// What `cell` means: what `read` said about its text earlier, or says now.
-    #[inline]
-    pub fn get<E>(&mut self, cell: Cell<'_>, read: impl FnOnce(Cell<'_>) -> Result<Meaning<V>, E>) -> Result<V, E> {
+    #[inline(always)]
+    pub fn get<'c>(&mut self, cell: Cell<'c>, read: impl FnOnce(Cell<'c>) -> Result<Meaning<V>, Problem>) -> Result<V, Problem> {
         let Cell::Text(text) = cell else { return read(cell).map(Meaning::value) };
         let Some(key) = key(text) else { return read(cell).map(Meaning::value) };
         let slot = slot(key);
@@ -55,12 +55,12 @@ impl<V: Copy + Default> Default for Recent<V> {
 }
 
 /// The bytes of a text of up to 15 bytes behind a 1, so that no two texts have the same.
-#[inline]
+#[inline(always)]
 fn key(text: &[u8]) -> Option<u128> {
     (text.len() < 16).then(|| text.iter().fold(1, |key, &byte| key << 8 | u128::from(byte)))
 }
 
-#[inline]
+#[inline(always)]
 fn slot(key: u128) -> usize {
     let mixed = (key as u64 ^ (key >> 64) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15); // 2⁶⁴ / golden ratio
     (mixed >> 56) as usize % SLOTS
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn lasting_meanings_are_kept_and_passing_ones_are_not() {
         let mut recent = Recent::<u32>::default();
-        let mut say = |text: &str, meaning| recent.get(Cell::Text(text.as_bytes()), |_| Ok::<_, ()>(meaning)).unwrap();
+        let mut say = |text: &str, meaning| recent.get(Cell::Text(text.as_bytes()), |_| Ok(meaning)).unwrap();
         assert_eq!(say("a", Meaning::Passing(1)), 1);
         assert_eq!(say("a", Meaning::Lasting(2)), 2);
         assert_eq!(say("a", Meaning::Lasting(3)), 2);
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn an_error_is_not_kept() {
         let mut recent = Recent::<u32>::default();
-        assert_eq!(recent.get(Cell::Text(b"a"), |_| Err("bad")), Err("bad"));
-        assert_eq!(recent.get(Cell::Text(b"a"), |_| Ok::<_, ()>(Meaning::Lasting(1))), Ok(1));
+        assert!(recent.get(Cell::Text(b"a"), |_| Err(Problem::new("bad", ""))).is_err());
+        assert_eq!(recent.get(Cell::Text(b"a"), |_| Ok(Meaning::Lasting(1))), Ok(1));
     }
 }

@@ -72,7 +72,7 @@ impl Records {
     }
 
     /// A field of this record.
-    #[inline]
+    #[inline(always)]
     pub fn field(&self, i: usize) -> &[u8] {
         let (begin, end) = self.bounds[i];
         match self.is_quoted {

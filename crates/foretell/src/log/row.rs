@@ -6,6 +6,7 @@ use crate::log::recent::{Meaning, Recent};
 use crate::log::table::{Columns, Observed, Part, Table};
 
 /// Reads a cell of a column, or of no column.
+#[inline(always)]
 pub(super) fn read<'t, R>(
     table: &'t impl Table,
     column: Option<usize>,
@@ -17,11 +18,19 @@ pub(super) fn read<'t, R>(
     }
 }
 
+/// Reads a flag; false without a column.
+#[inline(always)]
+pub(super) fn read_flag(table: &impl Table, column: Option<usize>) -> Result<bool, Problem> {
+    let Some(column) = column else { return Ok(false) };
+    table.cell(column).flag().map_err(|problem| problem.of(&table.columns()[column]))
+}
+
 /// How the flags of a row say that the episode ends, if they do.
+#[inline(always)]
 pub(super) fn read_end(table: &impl Table, columns: &Columns) -> Result<Option<End>, Problem> {
-    let terminated = read(table, columns.terminated, Cell::flag)?;
-    let truncated = read(table, columns.truncated, Cell::flag)?;
-    let last = read(table, columns.last, Cell::flag)?;
+    let terminated = read_flag(table, columns.terminated)?;
+    let truncated = read_flag(table, columns.truncated)?;
+    let last = read_flag(table, columns.last)?;
     Ok(match terminated {
         true => Some(End::Terminated),
         false => (truncated || last).then_some(End::Truncated),
@@ -42,7 +51,7 @@ pub(super) struct RowReader {
 
 impl RowReader {
     /// The action of a row.
-    #[inline]
+    #[inline(always)]
     pub fn action(&mut self, table: &impl Table, column: usize, alphabet: &Alphabet) -> Result<Action, Problem> {
         let RowReader { fresh, scratch, actions, .. } = self;
         let intern = |cell: Cell<'_>| {
@@ -52,11 +61,14 @@ impl RowReader {
                 None => Meaning::Passing(alphabet.actions().len() as u32 + fresh.intern_action(name).0),
             })
         };
-        read(table, Some(column), |cell| actions.get(cell, intern)).map(Action)
+        match actions.get(table.cell(column), intern) {
+            Ok(action) => Ok(Action(action)),
+            Err(problem) => Err(problem.of(&table.columns()[column])),
+        }
     }
 
     /// The observation of a row that ends the episode, or does not.
-    #[inline]
+    #[inline(always)]
     pub fn observation(
         &mut self,
         table: &impl Table,
@@ -72,7 +84,10 @@ impl RowReader {
         match (column, end) {
             (Some(column), None | Some(End::Truncated)) => {
                 let intern = |cell: Cell<'_>| Ok(intern(cell.name(scratch)?, end, alphabet, fresh));
-                read(table, Some(column), |cell| observations.get(cell, intern)).map(Observation)
+                match observations.get(table.cell(column), intern) {
+                    Ok(observation) => Ok(Observation(observation)),
+                    Err(problem) => Err(problem.of(&table.columns()[column])),
+                }
             }
             _ => {
                 let name = read_observation(table, observed, scratch)?;
@@ -82,9 +97,13 @@ impl RowReader {
     }
 
     /// The reward of a row.
-    #[inline]
+    #[inline(always)]
     pub fn reward(&mut self, table: &impl Table, column: Option<usize>) -> Result<Option<f64>, Problem> {
-        read(table, column, |cell| self.rewards.get(cell, |cell| cell.reward().map(Meaning::Lasting)))
+        let Some(column) = column else { return Ok(None) };
+        match self.rewards.get(table.cell(column), |cell| cell.reward().map(Meaning::Lasting)) {
+            Ok(reward) => Ok(reward),
+            Err(problem) => Err(problem.of(&table.columns()[column])),
+        }
     }
 
     /// The name of an episode.

@@ -31,6 +31,7 @@ pub(super) enum Advance {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Place {
     Line(u64),
+    #[cfg_attr(not(feature = "parquet"), expect(dead_code))]
     Row(u64),
 }
 

@@ -25,15 +25,15 @@ pub struct Writer {
     /// `None` until the first trajectory tells the columns.
     rows: Option<Rows>,
     output: Option<Output>,
-    episodes: u64,
+    episodes: i64,
     with_probabilities: bool,
 }
 
 /// One row, as it is written.
 #[derive(Clone, Copy, Serialize)]
 pub(super) struct Row<'a> {
-    pub episode_id: u64,
-    pub step: u64,
+    pub episode_id: i64,
+    pub step: i64,
     pub action: &'a str,
     pub observation: &'a str,
     pub reward: Option<f64>,
@@ -95,7 +95,7 @@ impl Writer {
             let is_last = t + 1 == steps.len();
             let row = Row {
                 episode_id: self.episodes,
-                step: t as u64,
+                step: t as i64,
                 action: alphabet.action_name(step.action),
                 observation: &alphabet.symbol(step.observation).name,
                 reward: rewards[t],

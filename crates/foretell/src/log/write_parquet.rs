@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use arrow_array::builder::{BooleanBuilder, Float64Builder, StringBuilder, UInt64Builder};
+use arrow_array::builder::{BooleanBuilder, Float64Builder, Int64Builder, StringBuilder};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
@@ -25,8 +25,8 @@ pub(super) struct ParquetRows {
 #[derive(Default)]
 struct Batch {
     rows: usize,
-    episode_id: UInt64Builder,
-    step: UInt64Builder,
+    episode_id: Int64Builder,
+    step: Int64Builder,
     action: StringBuilder,
     observation: StringBuilder,
     reward: Float64Builder,
@@ -91,7 +91,7 @@ impl Batch {
 
 fn data_type(column: &str) -> DataType {
     match column {
-        "episode_id" | "step" => DataType::UInt64,
+        "episode_id" | "step" => DataType::Int64,
         "action" | "observation" => DataType::Utf8,
         "terminated" | "truncated" => DataType::Boolean,
         _ => DataType::Float64,
