@@ -1,0 +1,55 @@
+# Everything a fresh machine with Rust and Python needs: `make demo` and `make test`.
+CARGO ?= cargo
+NEXTEST := $(shell $(CARGO) nextest --version >/dev/null 2>&1 && echo yes)
+VENV := .venv
+
+.PHONY: demo test check doc bench results clean
+
+# Sample, look, learn, score, ask: the main job from nothing.
+demo:
+	$(CARGO) build --release
+	mkdir -p target/demo
+	target/release/foretell sample colored-gridworld --episodes 10000 --seed 1 -o target/demo/walks.csv
+	target/release/foretell sample colored-gridworld --episodes 10000 --seed 2 -o target/demo/heldout.csv
+	target/release/foretell inspect target/demo/walks.csv
+	target/release/foretell learn target/demo/walks.csv -o target/demo/model.safetensors --mix 0.2
+	target/release/foretell score target/demo/model.safetensors target/demo/heldout.csv --truth colored-gridworld --plot target/demo/likelihood.png
+	target/release/foretell predict target/demo/model.safetensors --history "N:....,E:...." --actions "E,E" --top 4
+
+# All tests: what .ci/run runs.
+test: check
+ifeq ($(NEXTEST),yes)
+	$(CARGO) nextest run --workspace --all-features --no-fail-fast
+else
+	$(CARGO) test --workspace --all-features --lib --bins --tests
+endif
+	$(CARGO) test --workspace --all-features --doc
+
+check:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --all-features -- -D warnings
+	$(CARGO) clippy -p foretell --lib -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --all-features --no-deps
+
+doc:
+	$(CARGO) doc --workspace --all-features --no-deps --open
+
+# Speed, side by side with NumPy; ratios are what counts on a shared machine.
+bench: $(VENV)/installed
+	$(CARGO) build --release
+	$(CARGO) bench -p foretell --bench learning
+	$(CARGO) bench -p foretell --bench gemm
+	$(VENV)/bin/python benchmarks/run.py --binary target/release/foretell
+
+$(VENV)/installed: benchmarks/requirements.txt
+	python3 -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --requirement benchmarks/requirements.txt
+	touch $@
+
+# The committed tables of results/, made anew.
+results:
+	$(CARGO) run --release -p foretell-experiments --bin model-quality -- results
+
+clean:
+	$(CARGO) clean
+	rm -rf $(VENV)

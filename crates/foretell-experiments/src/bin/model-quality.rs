@@ -1,0 +1,151 @@
+//! How close to the exact model do learned models come on ColoredGridWorld [H14 §6.3]?
+//!
+//! `model-quality FOLDER` writes `model-quality.csv` (every seed), `model-quality.md` (means with 95 % intervals over
+//! seeds) and `model-quality.json` (what was run) into FOLDER.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use foretell::{Domain, HorizonScore, LearnParams, Logs, Projection, Seed, domains, learn, score};
+use serde_json::json;
+
+const DOMAIN: &str = "colored-gridworld";
+const EPISODES: usize = 10_000;
+const MAX_STEPS: usize = 13;
+const SEEDS: [u64; 5] = [101, 102, 103, 104, 105];
+/// 97.5 % quantile of Student's t with 4 degrees of freedom.
+const T95: f64 = 2.776;
+/// Horizons shown in the table; the CSV has all.
+const SHOWN: [usize; 7] = [1, 2, 3, 4, 7, 10, 13];
+const PAPER_DIMS: [usize; 3] = [25, 50, 75];
+const PAPER_PROJECTIONS: [Projection; 3] = [Projection::Hashed, Projection::Rademacher, Projection::Spherical];
+const DEFAULT_DIMS: [usize; 3] = [512, 1024, 2048];
+/// Weight of the n-gram in the mixture.
+const MIX: f64 = 0.2;
+
+/// For each method, the scores of each seed: (log-likelihood by horizon, seconds to learn).
+type Results = BTreeMap<String, Vec<(Vec<f64>, f64)>>;
+
+fn main() -> anyhow::Result<()> {
+    let folder = PathBuf::from(std::env::args().nth(1).unwrap_or_else(|| "results".into()));
+    let started = Instant::now();
+    let domain = domains::get(DOMAIN)?;
+    let mut results = Results::new();
+    for seed in SEEDS {
+        run(&domain, seed, &mut results)?;
+        eprintln!("seed {seed} done after {:.0} s", started.elapsed().as_secs_f64());
+    }
+    std::fs::create_dir_all(&folder)?;
+    std::fs::write(folder.join("model-quality.csv"), csv(&results)?)?;
+    std::fs::write(folder.join("model-quality.md"), table(&results)?)?;
+    let manifest = json!({
+        "domain": DOMAIN, "episodes": EPISODES, "max_steps": MAX_STEPS, "seeds": SEEDS, "mix": MIX,
+        "default": LearnParams::default(), "paper": LearnParams::paper(),
+        "version": env!("CARGO_PKG_VERSION"), "seconds": started.elapsed().as_secs_f64().round(),
+    });
+    std::fs::write(folder.join("model-quality.json"), format!("{manifest:#}\n"))?;
+    print!("{}", table(&results)?);
+    Ok(())
+}
+
+/// The methods compared, by name.
+fn methods(seed: u64) -> Vec<(String, LearnParams)> {
+    let mut methods = Vec::new();
+    for dim in DEFAULT_DIMS {
+        methods.push((format!("default {dim}"), LearnParams { test_dim: dim, history_dim: dim, seed, ..LearnParams::default() }));
+    }
+    for projection in PAPER_PROJECTIONS {
+        for dim in PAPER_DIMS {
+            let name = format!("paper {projection:?} {dim}").to_lowercase();
+            let both = LearnParams { test_projection: projection, history_projection: projection, ..LearnParams::paper() };
+            methods.push((name, LearnParams { test_dim: dim, history_dim: dim, seed, ..both }));
+        }
+    }
+    let identity = Projection::Identity;
+    methods.push((
+        "paper TPSR".into(),
+        LearnParams { test_projection: identity, history_projection: identity, seed, ..LearnParams::paper() },
+    ));
+    methods
+}
+
+fn run(domain: &Domain, seed: u64, results: &mut Results) -> anyhow::Result<()> {
+    let sample = |name| {
+        Logs::memory(domain.alphabet().clone(), domains::sample(domain, EPISODES, MAX_STEPS, Seed(seed).stream(name)).collect())
+    };
+    let (train, held_out) = (sample("train"), sample("held out"));
+    let values = |horizons: &[HorizonScore]| horizons.iter().map(|h| h.log_likelihood).collect::<Vec<f64>>();
+    let mut add = |name: &str, horizons: &[HorizonScore], seconds| {
+        results.entry(name.to_string()).or_default().push((values(horizons), seconds))
+    };
+    for (i, (name, params)) in methods(seed).into_iter().enumerate() {
+        let started = Instant::now();
+        let model = learn(&train, &params)?;
+        let seconds = started.elapsed().as_secs_f64();
+        let plain = score(&model, &held_out, domain.pomdp())?;
+        add(&name, &plain.horizons, seconds);
+        if name.starts_with("default") {
+            let mixed = score(&model.with_mix(MIX)?, &held_out, None)?;
+            add(&format!("{name} + n-gram"), &mixed.horizons, seconds);
+        }
+        if i == 0 {
+            add("truth", &plain.truth.expect("the exact model was given"), 0.0);
+            plain.baselines.iter().for_each(|(name, horizons)| add(name, horizons, 0.0));
+        }
+    }
+    Ok(())
+}
+
+fn csv(results: &Results) -> anyhow::Result<String> {
+    let mut text = String::from("method,seed,horizon,log_likelihood,gap_to_truth\n");
+    for (name, runs) in results {
+        for ((seed, (values, _)), (truth, _)) in SEEDS.iter().zip(runs).zip(&results["truth"]) {
+            for (n, (value, truth)) in values.iter().zip(truth).enumerate() {
+                writeln!(text, "{name},{seed},{},{value:.5},{:.5}", n + 1, truth - value)?;
+            }
+        }
+    }
+    Ok(text)
+}
+
+fn table(results: &Results) -> anyhow::Result<String> {
+    let mut text = format!(
+        "Gap to the exact model, nats, mean over {} seeds (± 95 % at the last horizon). Lower is better.\n\n",
+        SEEDS.len()
+    );
+    let horizons: Vec<String> = SHOWN.iter().map(|n| format!("n = {n}")).collect();
+    writeln!(text, "| method | {} | ± | largest | seconds to learn |", horizons.join(" | "))?;
+    writeln!(text, "|---|{}---|---|---|", "---|".repeat(SHOWN.len()))?;
+    let mut rows: Vec<(f64, String)> = Vec::new();
+    for (name, runs) in results.iter().filter(|(name, _)| *name != "truth") {
+        let gaps =
+            |n: usize| -> Vec<f64> { runs.iter().zip(&results["truth"]).map(|((v, _), (t, _))| t[n - 1] - v[n - 1]).collect() };
+        let means: Vec<String> = SHOWN.iter().map(|&n| format!("{:.3}", mean(&gaps(n)))).collect();
+        let last = gaps(MAX_STEPS);
+        let seconds = mean(&runs.iter().map(|(_, s)| *s).collect::<Vec<f64>>());
+        let time = if seconds > 0.0 { format!("{seconds:.2}") } else { "–".into() };
+        let largest = last.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        rows.push((
+            mean(&last),
+            format!("| {name} | {} | {:.3} | {largest:.3} | {time} |", means.join(" | "), half_width(&last)),
+        ));
+    }
+    rows.sort_by(|x, y| x.0.total_cmp(&y.0));
+    rows.iter().try_for_each(|(_, row)| writeln!(text, "{row}"))?;
+    let truth: Vec<f64> = results["truth"].iter().map(|(v, _)| v[MAX_STEPS - 1]).collect();
+    writeln!(text, "\nThe exact model itself: {:.3} ± {:.3} at n = {MAX_STEPS}.", mean(&truth), half_width(&truth))?;
+    Ok(text)
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Half the 95 % interval of the mean over seeds.
+fn half_width(values: &[f64]) -> f64 {
+    let m = mean(values);
+    let variance = values.iter().map(|v| (v - m).powi(2)).sum::<f64>() / (values.len() - 1) as f64;
+    T95 * (variance / values.len() as f64).sqrt()
+}
