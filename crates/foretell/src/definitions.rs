@@ -134,7 +134,7 @@ impl Literal {
 }
 
 /// Observable matrices by indicator sums, with the special rows stacked on top of the compressed ones.
-fn compressed(moments: &[Moment], params: &LearnParams) -> (Vec<Mat<f64>>, Vec<Mat<f64>>, Vec<Mat<f64>>) {
+fn compressed(moments: &[Moment], params: &LearnParams) -> [Vec<Mat<f64>>; 3] {
     let f = Fingerprints::of(&alphabet());
     let features = Features::new(params, f.clone());
     let all = |pick: fn(&Moment) -> &Vec<Sequence>| -> Vec<Sequence> {
@@ -172,7 +172,7 @@ fn compressed(moments: &[Moment], params: &LearnParams) -> (Vec<Mat<f64>>, Vec<M
     let psi = moments.iter().map(|m| stack(&[1.0], &phi_t * indicators(&tests, &m.tests))).collect();
     let chi = moments.iter().map(|m| stack(&specials(m), &phi_h * indicators(&histories, &m.histories))).collect();
     let after = moments.iter().map(|m| compressed_tests(&m.tests_after)).collect();
-    (psi, chi, after)
+    [psi, chi, after]
 }
 
 /// Σ φ(sequence): columns of Φ exist for sequences not yet met as well.
@@ -187,7 +187,7 @@ fn sum(rows: usize, columns: usize, terms: impl Iterator<Item = Mat<f64>>) -> Ma
 
 fn literal(zs: &[Trajectory], params: &LearnParams) -> Literal {
     let moments = moments_of(zs, params);
-    let (psi, chi, after) = compressed(&moments, params);
+    let [psi, chi, after] = compressed(&moments, params);
     let (d_t, d_h) = (psi[0].nrows(), chi[0].nrows());
     let outer = |a: &[Mat<f64>], b: &[Mat<f64>]| sum(a[0].nrows(), b[0].nrows(), a.iter().zip(b).map(|(a, b)| a * b.transpose()));
     let sigma_th = outer(&psi, &chi);
@@ -258,7 +258,7 @@ fn all_sequences(longest: usize) -> Vec<Sequence> {
     sequences
 }
 
-fn check(zs: &[Trajectory], params: &LearnParams) -> std::result::Result<(), TestCaseError> {
+fn check(zs: &[Trajectory], params: &LearnParams) -> Result<(), TestCaseError> {
     let model = learn(&Logs::memory(alphabet(), zs.to_vec()), params).map_err(|e| TestCaseError::fail(e.to_string()))?;
     let literal = literal(zs, params);
     for sequence in all_sequences(2) {

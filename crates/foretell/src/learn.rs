@@ -86,7 +86,7 @@ impl Source<'_> {
     fn each_batch(
         &self,
         alphabet: Alphabet,
-        work: &mut (dyn FnMut(&Alphabet, &[(Trajectory, f64)]) + Send),
+        mut work: impl FnMut(&Alphabet, &[(Trajectory, f64)]) + Send,
     ) -> Result<(Alphabet, u64)> {
         match self {
             Source::Weighted(alphabet, episodes) => {
@@ -150,7 +150,7 @@ fn learn_from(source: Source<'_>, params: &LearnParams, progress: &mut (dyn FnMu
     pairs.sort_unstable();
     let mut operators = Operators::new(&bases, &pairs);
     let mut steps = 0;
-    source.each_batch(survey.alphabet.clone(), &mut |_, episodes| {
+    source.each_batch(survey.alphabet.clone(), |_, episodes| {
         let batch = features.batch(episodes.iter().map(|(z, w)| (z, *w)), rule);
         operators.add(&features, &batch);
         steps += batch.steps.len() as u64;
@@ -178,7 +178,7 @@ fn survey(source: Source<'_>, params: &LearnParams, progress: &mut (dyn FnMut(Pr
     let (mut episodes, mut steps, mut longest_truncated) = (0, 0, None);
     let mut pair_counts = FxHashMap::default();
     let mut counter = Counter::new(params.ngram_length);
-    let (alphabet, skipped) = source.each_batch(Alphabet::default(), &mut |alphabet, batch| {
+    let (alphabet, skipped) = source.each_batch(Alphabet::default(), |alphabet, batch| {
         let fingerprints = Fingerprints::of(alphabet);
         for (z, _) in batch {
             counter.add(&fingerprints, z);
@@ -211,7 +211,7 @@ fn moments(
     };
     let mut accumulator = Accumulator::new(features, wanted);
     let mut steps = 0;
-    source.each_batch(survey.alphabet.clone(), &mut |_, episodes| {
+    source.each_batch(survey.alphabet.clone(), |_, episodes| {
         let batch = features.batch(episodes.iter().map(|(z, w)| (z, *w)), rule);
         features.learn_words(&batch);
         accumulator.add(features, &batch);

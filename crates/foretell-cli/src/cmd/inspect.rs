@@ -71,7 +71,7 @@ fn symbols(s: &Summary) -> anyhow::Result<()> {
     let observations = s.observations.iter().map(|o| (name(o), o.count)).collect();
     for (title, symbols) in [("action", actions), ("observation", observations)] {
         let mut symbols: Vec<(String, u64)> = symbols;
-        symbols.sort_by(|x, y| y.1.cmp(&x.1));
+        symbols.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
         let rows = symbols.iter().take(SHOWN).map(|(name, n)| vec![name.clone(), count(*n), share(*n)]);
         report::say(format!("\n{}", report::table(&[title, "steps", "share"], rows)))?;
         if symbols.len() > SHOWN {
