@@ -11,8 +11,8 @@ fast as NumPy allows on one machine, so that the comparison is honest:
 * the second pass projects distinct windows and histories to d′ numbers first and only then looks at cuts;
 * Rademacher columns are random bits, summed as bytes; Gaussian ones are drawn by one generator for each core.
 
-Measured and left out: indicator matrices of `scipy.sparse` compute the same sums in 1.5–10 times the time, and their
-import alone takes longer than learning; so does pandas', where pyarrow parses and encodes the CSV on all cores.
+Measured and left out: indicator matrices of `scipy.sparse` take 1.5–10 times as long for the same sums, and importing
+them longer than learning with hashed columns; so does importing pandas, where pyarrow reads the CSV on all cores.
 """
 
 import time
