@@ -168,7 +168,7 @@ def machine(binary: Path) -> dict[str, Any]:
         "cpu": cpu[0] if cpu else platform.processor(),
         "cores": os.cpu_count(),
         "load_average": os.getloadavg()[0],
-        "foretell": subprocess.check_output([binary, "--version"], text=True).strip().removeprefix("foretell "),
+        "foretell": subprocess.check_output([binary, "--version"], text=True).split()[-1],
         "python": platform.python_version(),
         "numpy": version("numpy"),
         "pyarrow": version("pyarrow"),

@@ -24,14 +24,14 @@ fn main() {
     let tiger = domains::get("tiger").expect("it is built in");
     let episodes = domains::sample(&tiger, EPISODES, STEPS, Seed(1)).collect();
     let logs = Logs::memory(tiger.alphabet().clone(), episodes);
-    println!("GFLOP/s at {DIM} dimensions                 1 thread   2 threads");
+    println!("{:<40}{:>10}{:>11}", format!("GFLOP/s at {DIM} dimensions"), "1 thread", "2 threads");
+    let show = |name: &str, [one, two]: [f64; 2]| println!("{name:<40}{one:>10.2}{two:>11.2}");
     let products = [1, 2].map(|threads| on(threads, product_rate));
-    println!("faer, {DIM} x {CUTS} by {CUTS} x {DIM}           {:8.1}    {:8.1}", products[0], products[1]);
+    show(&format!("faer, {DIM} x {CUTS} by {CUTS} x {DIM}"), products);
     for projection in [Projection::Rademacher, Projection::Spherical] {
         let rates = [1, 2].map(|threads| on(threads, || moments_rate(&logs, projection)));
-        let name = format!("{projection:?}").to_lowercase();
-        println!("moments pass, {name:<25} {:8.1}    {:8.1}", rates[0], rates[1]);
-        println!("  share of the product                  {:8.2}    {:8.2}", rates[0] / products[0], rates[1] / products[1]);
+        show(&format!("moments pass, {projection:?}"), rates);
+        show("  share of the product", [rates[0] / products[0], rates[1] / products[1]]);
     }
 }
 
