@@ -240,7 +240,6 @@ impl Features {
     }
 
     /// out = ψ of the tests from step `at` on
-    #[inline(always)] // so that callers choose the instruction set
     pub(crate) fn fill_tests(&self, batch: &Batch, at: usize, end: usize, out: &mut [f64]) {
         out.fill(0.0);
         out[NULL_TEST] = 1.0;
@@ -249,7 +248,6 @@ impl Features {
     }
 
     /// out = χ of the cut
-    #[inline(always)]
     pub(crate) fn fill_histories(&self, batch: &Batch, place: Place, out: &mut [f64]) {
         out.fill(0.0);
         let (specials, columns) = out.split_at_mut(self.histories.specials);

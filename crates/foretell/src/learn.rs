@@ -1,12 +1,14 @@
 //! Batch learning [H14 §3.2.1]: logs → moments → bases → operators → model.
 //!
-//! One learner, two presets. Three streaming passes: a survey (alphabet, counts, n-gram), the moments, the operators.
+//! One learner, two presets. Up to three streaming passes: a survey (alphabet, counts, n-gram), the moments, and the
+//! operators, unless the moments of each pair were small enough to keep.
 //! Memory grows with d_T·d_H, d′² for each pair met, and the n-gram, not with the number of episodes.
+
+use std::collections::BTreeMap;
 
 use faer::linalg::triangular_solve::{solve_lower_triangular_in_place, solve_upper_triangular_in_place};
 use faer::prelude::Solve;
 use faer::{Mat, MatRef, Par, Side};
-use rustc_hash::FxHashMap;
 
 use crate::data::{ActionObservation, Alphabet, CutRule, End, Trajectory};
 use crate::error::{Error, Result};
@@ -15,7 +17,7 @@ use crate::log::{Logs, Reader};
 use crate::model::{Model, Parts};
 use crate::moments::{Accumulator, Joint, Moments, Wanted};
 use crate::ngram::{Counter, NGram};
-use crate::operators::{Bases, Operators};
+use crate::operators::{Bases, Operator, Operators};
 use crate::params::{Cuts, LearnParams, Regression};
 use crate::rng::Seed;
 use crate::sequence::Fingerprints;
@@ -124,7 +126,9 @@ struct Survey {
     episodes: u64,
     steps: u64,
     skipped: u64,
-    pair_counts: FxHashMap<ActionObservation, u64>,
+    /// The pairs met, sorted, and how often.
+    pairs: Vec<ActionObservation>,
+    pair_counts: Vec<u64>,
     longest_truncated: Option<usize>,
     ngram: NGram,
 }
@@ -146,25 +150,19 @@ fn learn_from(source: Source<'_>, params: &LearnParams, progress: &mut (dyn FnMu
     let c_1 = bases.u.transpose() * column(&moments.joint, features.start_coordinate()); // c₁ = Ûᵀ Σ̂_TH e = ŜV̂ᵀe
     let c_inf = bases.b.transpose() * first_row(&moments.joint); // c_∞ᵀ = Σ̂_Hᵀ B, B = V̂Ŝ⁻¹
 
-    let mut pairs: Vec<ActionObservation> = survey.pair_counts.keys().copied().collect();
-    pairs.sort_unstable();
-    let mut operators = Operators::new(&bases, &pairs);
-    let mut steps = 0;
-    source.each_batch(survey.alphabet.clone(), |_, episodes| {
-        let batch = features.batch(episodes.iter().map(|(z, w)| (z, *w)), rule);
-        operators.add(&features, &batch);
-        steps += batch.steps.len() as u64;
-        progress(Progress { pass: Pass::Operators, steps, total: Some(survey.steps) });
-    })?;
+    let operators = match &moments.pairs {
+        Some(sums) => sums.iter().map(|sums| Operator::of(sums, &bases)).collect(),
+        None => second_pass(source, &mut features, rule, &survey, &bases, progress)?,
+    };
 
     Model::assemble(Parts {
         params: params.clone(),
         initial: c_1.col_as_slice(0).to_vec(),
         normalizer: c_inf.col_as_slice(0).to_vec(),
-        operators: operators.finish(),
+        operators,
         scale,
-        pair_counts: pairs.iter().map(|ao| survey.pair_counts[ao]).collect(),
-        pairs,
+        pair_counts: survey.pair_counts,
+        pairs: survey.pairs,
         spectrum,
         alphabet: survey.alphabet,
         episodes: survey.episodes,
@@ -176,13 +174,13 @@ fn learn_from(source: Source<'_>, params: &LearnParams, progress: &mut (dyn FnMu
 
 fn survey(source: Source<'_>, params: &LearnParams, progress: &mut (dyn FnMut(Progress) + Send)) -> Result<Survey> {
     let (mut episodes, mut steps, mut longest_truncated) = (0, 0, None);
-    let mut pair_counts = FxHashMap::default();
+    let mut counts = BTreeMap::new();
     let mut counter = Counter::new(params.ngram_length);
     let (alphabet, skipped) = source.each_batch(Alphabet::default(), |alphabet, batch| {
         let fingerprints = Fingerprints::of(alphabet);
         for (z, _) in batch {
             counter.add(&fingerprints, z);
-            z.steps.iter().for_each(|&ao| *pair_counts.entry(ao).or_insert(0) += 1);
+            z.steps.iter().for_each(|&ao| *counts.entry(ao).or_insert(0) += 1);
             if z.end == End::Truncated {
                 longest_truncated = longest_truncated.max(Some(z.steps.len()));
             }
@@ -194,7 +192,8 @@ fn survey(source: Source<'_>, params: &LearnParams, progress: &mut (dyn FnMut(Pr
     if steps == 0 {
         return Err(Error::data("the logs hold no steps", "give at least one episode"));
     }
-    Ok(Survey { alphabet, episodes, steps, skipped, pair_counts, longest_truncated, ngram: counter.finish() })
+    let (pairs, pair_counts) = counts.into_iter().unzip();
+    Ok(Survey { alphabet, episodes, steps, skipped, pairs, pair_counts, longest_truncated, ngram: counter.finish() })
 }
 
 fn moments(
@@ -209,7 +208,7 @@ fn moments(
         Regression::PseudoInverse => Wanted::Joint,
         Regression::TwoStage => Wanted::JointAndCovariances,
     };
-    let mut accumulator = Accumulator::new(features, wanted);
+    let mut accumulator = Accumulator::new(features, wanted, &survey.pairs);
     let mut steps = 0;
     source.each_batch(survey.alphabet.clone(), |_, episodes| {
         let batch = features.batch(episodes.iter().map(|(z, w)| (z, *w)), rule);
@@ -226,6 +225,25 @@ fn moments(
         ));
     }
     Ok(accumulator.finish(features))
+}
+
+fn second_pass(
+    source: Source<'_>,
+    features: &mut Features,
+    rule: CutRule,
+    survey: &Survey,
+    bases: &Bases,
+    progress: &mut (dyn FnMut(Progress) + Send),
+) -> Result<Vec<Operator>> {
+    let mut operators = Operators::new(bases, &survey.pairs);
+    let mut steps = 0;
+    source.each_batch(survey.alphabet.clone(), |_, episodes| {
+        let batch = features.batch(episodes.iter().map(|(z, w)| (z, *w)), rule);
+        operators.add(features, &batch);
+        steps += batch.steps.len() as u64;
+        progress(Progress { pass: Pass::Operators, steps, total: Some(survey.steps) });
+    })?;
+    Ok(operators.finish(bases.u.ncols()))
 }
 
 /// The weight of the cuts at which the start state is read: |Z| if all episodes start alike.

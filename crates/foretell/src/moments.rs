@@ -9,13 +9,16 @@ use faer::{Accum, Mat, MatMut, MatRef, Par};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use crate::features::{Batch, Features, Place};
+use crate::data::ActionObservation;
+use crate::features::{Batch, Episode, Features, Place};
 use crate::sparse::SparseMatrix;
 
 /// Independent sums into which hashed cuts are split; more would cost memory, fewer would leave threads idle.
 const LANES: usize = 4;
-/// Dense cuts gathered for one matrix product (256 or more measured 1.4–4 × faster than rank-1 updates).
-const GATHERED: usize = 1024;
+/// Numbers of a gathered matrix Ψ or X (8 MiB): products of many cuts are several times faster than rank-1 updates.
+const GATHERED: usize = 1 << 20;
+/// Most numbers that Σ̂_{T,ao,H} may have over all pairs (64 MiB); beyond, operators take a second pass over the logs.
+const LARGEST_PER_PAIR: usize = 1 << 23;
 /// Columns of a product that one task computes.
 const BLOCK: usize = 64;
 
@@ -40,6 +43,35 @@ pub(crate) struct Moments {
     pub(crate) joint: Joint,
     /// Σ̂_TT and Σ̂_HH.
     pub(crate) covariances: Option<(Mat<f64>, Mat<f64>)>,
+    /// Σ̂_{T,ao,H} for each pair, where they are small enough to keep: then operators need no second pass.
+    pub(crate) pairs: Option<Vec<PairSums>>,
+}
+
+/// Sums over the cuts whose next step is a given pair.
+#[derive(Clone, Debug)]
+pub(crate) struct PairSums {
+    /// Σ ψ_{t+1} χ_tᵀ, d_T × d_H by columns
+    pub(crate) joint: Vec<f64>,
+    /// Σ ψ_{t+1}
+    pub(crate) tests: Vec<f64>,
+    /// Number of cuts (or their weight).
+    pub(crate) weight: f64,
+}
+
+/// Sums for each pair in the making.
+struct PerPair {
+    slots: Slots,
+    sums: Vec<PairSums>,
+}
+
+/// Where each pair has its sums.
+pub(crate) type Slots = FxHashMap<ActionObservation, usize>;
+
+/// The places of a batch, grouped by the slot of their next step.
+pub(crate) fn grouped(batch: &Batch, slots: &Slots, places: impl Iterator<Item = Place>) -> Vec<Vec<Place>> {
+    let mut groups = vec![Vec::new(); slots.len()];
+    places.for_each(|place| groups[slots[&batch.steps[place.at]]].push(place));
+    groups
 }
 
 impl Moments {
@@ -60,6 +92,7 @@ impl Moments {
 pub(crate) struct Accumulator {
     wanted: Wanted,
     layout: Layout,
+    per_pair: Option<PerPair>,
 }
 
 enum Layout {
@@ -96,7 +129,7 @@ impl Sums {
             Mat::from_fn(d, d, |i, j| lower[(i.max(j), i.min(j))])
         };
         let covariances = (!self.tt.is_empty()).then(|| (symmetric(&self.tt, self.d_t), symmetric(&self.hh, self.d_h)));
-        Moments { joint: Joint::Dense(mat(&self.th, self.d_t)), covariances }
+        Moments { joint: Joint::Dense(mat(&self.th, self.d_t)), covariances, pairs: None }
     }
 }
 
@@ -109,7 +142,8 @@ struct Counts {
 }
 
 impl Accumulator {
-    pub(crate) fn new(features: &Features, wanted: Wanted) -> Accumulator {
+    /// For logs whose steps are all among `pairs`.
+    pub(crate) fn new(features: &Features, wanted: Wanted, pairs: &[ActionObservation]) -> Accumulator {
         let (tests, histories) = (&features.tests, &features.histories);
         let sums = || Sums::new(tests.rows(), histories.rows(), wanted);
         let layout = if tests.is_identity() || histories.is_identity() {
@@ -119,7 +153,14 @@ impl Accumulator {
         } else {
             Layout::Dense(sums())
         };
-        Accumulator { wanted, layout }
+        let (d_t, d_h) = (tests.rows(), histories.rows());
+        let small =
+            wanted == Wanted::Joint && !matches!(layout, Layout::Counts(_)) && pairs.len() * d_t * d_h <= LARGEST_PER_PAIR;
+        let per_pair = small.then(|| PerPair {
+            slots: pairs.iter().enumerate().map(|(slot, &ao)| (ao, slot)).collect(),
+            sums: vec![PairSums { joint: vec![0.0; d_t * d_h], tests: vec![0.0; d_t], weight: 0.0 }; pairs.len()],
+        });
+        Accumulator { wanted, layout, per_pair }
     }
 
     /// Adds the cuts of a batch.
@@ -131,17 +172,17 @@ impl Accumulator {
                     let places = episodes.iter().flat_map(|e| e.places());
                     add_buckets(lane, features, batch, places);
                 });
+                if let Some(per_pair) = &mut self.per_pair {
+                    per_pair.add_buckets(features, batch);
+                }
             }
-            Layout::Dense(sums) => {
-                let places: Vec<Place> = batch.places().collect();
-                places.chunks(GATHERED).for_each(|places| add_dense(sums, features, batch, places));
-            }
+            Layout::Dense(sums) => add_dense(sums, self.per_pair.as_mut(), features, batch),
             Layout::Counts(counts) => add_counts(counts, features, batch, self.wanted),
         }
     }
 
     pub(crate) fn finish(self, features: &Features) -> Moments {
-        match self.layout {
+        let moments = match self.layout {
             Layout::Buckets(lanes) => {
                 let total = lanes.into_iter().reduce(|mut total, lane| {
                     total.merge(&lane);
@@ -156,9 +197,10 @@ impl Accumulator {
                     let dense = |entries, d| SparseMatrix::from_entries(d, d, entries).to_dense();
                     (dense(counts.tt, d_t), dense(counts.hh, d_h))
                 });
-                Moments { joint: Joint::Sparse(SparseMatrix::from_entries(d_t, d_h, counts.th)), covariances }
+                Moments { joint: Joint::Sparse(SparseMatrix::from_entries(d_t, d_h, counts.th)), covariances, pairs: None }
             }
-        }
+        };
+        Moments { pairs: self.per_pair.map(|p| p.sums), ..moments }
     }
 }
 
@@ -191,28 +233,138 @@ fn add_square(sums: &mut [f64], d: usize, x: &[(usize, f64)], weight: f64) {
 }
 
 /// Gathers ψ and χ of the cuts as matrices Ψ, X and adds ΨXᵀ (and ΨΨᵀ, XXᵀ).
-fn add_dense(sums: &mut Sums, features: &Features, batch: &Batch, places: &[Place]) {
-    let (d_t, d_h, n) = (sums.d_t, sums.d_h, places.len());
-    let (mut psi, mut chi) = (vec![0.0; d_t * n], vec![0.0; d_h * n]);
-    (psi.par_chunks_mut(d_t), chi.par_chunks_mut(d_h), places.par_iter()).into_par_iter().with_min_len(16).for_each(
-        |(psi, chi, place)| {
-            pulp::Arch::new().dispatch(|| {
-                features.fill_tests(batch, place.at, place.end, psi);
+fn add_dense(sums: &mut Sums, mut per_pair: Option<&mut PerPair>, features: &Features, batch: &Batch) {
+    let at_once = (GATHERED / sums.d_t.max(sums.d_h)).max(256);
+    let behind = if per_pair.is_some() { Behind::Gathered } else { Behind::Left };
+    let positions: Vec<Position> = batch.episodes.iter().flat_map(|e| Position::of(e, behind)).collect();
+    let mut gathered = 0;
+    // Whole episodes: ψ_{t+1} is the column after ψ_t.
+    let same_chunk = |_: &Position, next: &Position| {
+        gathered += 1;
+        let full = gathered >= at_once && next.starts;
+        gathered = if full { 0 } else { gathered };
+        !full
+    };
+    for chunk in positions.chunk_by(same_chunk) {
+        let gathered = Gathered::new(features, batch, chunk);
+        gathered.add_to(sums);
+        if let Some(per_pair) = per_pair.as_deref_mut() {
+            per_pair.add_dense(&gathered, batch);
+        }
+    }
+}
+
+/// Whether the place behind the last cut of an episode is gathered: sums for each pair need its ψ.
+#[derive(Clone, Copy, PartialEq)]
+enum Behind {
+    Gathered,
+    Left,
+}
+
+/// A place whose features are gathered.
+#[derive(Clone, Copy)]
+struct Position {
+    place: Place,
+    /// First of its episode.
+    starts: bool,
+    /// A cut, not the place behind the last one.
+    is_cut: bool,
+}
+
+impl Position {
+    fn of(e: &Episode, behind: Behind) -> impl Iterator<Item = Position> + use<> {
+        let (first, cuts) = (e.first, e.cuts);
+        let last = if behind == Behind::Gathered && cuts > 0 { cuts + 1 } else { cuts };
+        let places = Episode { cuts: last, ..*e }.places();
+        places.map(move |place| Position { place, starts: place.at == first, is_cut: place.at < first + cuts })
+    }
+}
+
+/// Features of some positions, as columns of Ψ and X; χ is zero where there is no cut.
+struct Gathered<'a> {
+    positions: &'a [Position],
+    d_t: usize,
+    d_h: usize,
+    psi: Vec<f64>,
+    chi: Vec<f64>,
+}
+
+impl<'a> Gathered<'a> {
+    fn new(features: &Features, batch: &Batch, positions: &'a [Position]) -> Gathered<'a> {
+        let (d_t, d_h, n) = (features.tests.rows(), features.histories.rows(), positions.len());
+        let (mut psi, mut chi) = (vec![0.0; d_t * n], vec![0.0; d_h * n]);
+        let columns = (psi.par_chunks_mut(d_t), chi.par_chunks_mut(d_h), positions.par_iter());
+        columns.into_par_iter().with_min_len(16).for_each(|(psi, chi, Position { place, is_cut, .. })| {
+            features.fill_tests(batch, place.at, place.end, psi);
+            if *is_cut {
                 features.fill_histories(batch, *place, chi);
-            });
+            }
             if place.weight != 1.0 {
                 let root = place.weight.sqrt();
                 psi.iter_mut().chain(chi).for_each(|x| *x *= root);
             }
-        },
-    );
-    let psi = MatRef::from_column_major_slice(&psi, d_t, n);
-    let chi = MatRef::from_column_major_slice(&chi, d_h, n);
-    add_product(&mut sums.th, psi, chi, Triangle::Whole);
-    if !sums.tt.is_empty() {
-        add_product(&mut sums.tt, psi, psi, Triangle::Lower);
-        add_product(&mut sums.hh, chi, chi, Triangle::Lower);
+        });
+        Gathered { positions, d_t, d_h, psi, chi }
     }
+
+    fn add_to(&self, sums: &mut Sums) {
+        let psi = MatRef::from_column_major_slice(&self.psi, self.d_t, self.positions.len());
+        let chi = MatRef::from_column_major_slice(&self.chi, self.d_h, self.positions.len());
+        add_product(&mut sums.th, psi, chi, Triangle::Whole);
+        if !sums.tt.is_empty() {
+            add_product(&mut sums.tt, psi, psi, Triangle::Lower);
+            add_product(&mut sums.hh, chi, chi, Triangle::Lower);
+        }
+    }
+}
+
+impl PerPair {
+    /// Adds cuts whose columns have a single non-zero, a task for each pair.
+    fn add_buckets(&mut self, features: &Features, batch: &Batch) {
+        let groups = grouped(batch, &self.slots, batch.places());
+        let d_t = features.tests.rows();
+        self.sums.par_iter_mut().zip(&groups).for_each(|(sums, places)| {
+            let mut psi = Vec::new();
+            for place in places {
+                psi.clear();
+                features.each_test_entry(batch, place.at + 1, place.end, |row, value| psi.push((row, place.weight * value)));
+                psi.iter().for_each(|&(t, y)| sums.tests[t] += y);
+                features.each_history_entry(batch, *place, |h, x| {
+                    let column = &mut sums.joint[h * d_t..(h + 1) * d_t];
+                    psi.iter().for_each(|&(t, y)| column[t] += x * y);
+                });
+                sums.weight += place.weight;
+            }
+        });
+    }
+
+    /// Adds gathered cuts, a product for each pair.
+    fn add_dense(&mut self, gathered: &Gathered<'_>, batch: &Batch) {
+        let Gathered { positions, d_t, d_h, psi, chi } = gathered;
+        let mut groups = vec![Vec::new(); self.sums.len()];
+        for (j, position) in positions.iter().enumerate().filter(|(_, position)| position.is_cut) {
+            groups[self.slots[&batch.steps[position.place.at]]].push(j);
+        }
+        self.sums.par_iter_mut().zip(&groups).filter(|(_, columns)| !columns.is_empty()).for_each(|(sums, columns)| {
+            let after: Vec<f64> = columns.iter().flat_map(|j| &psi[(j + 1) * d_t..(j + 2) * d_t]).copied().collect();
+            let before: Vec<f64> = columns.iter().flat_map(|j| &chi[j * d_h..(j + 1) * d_h]).copied().collect();
+            for (j, after) in columns.iter().zip(after.chunks_exact(*d_t)) {
+                let weight = positions[*j].place.weight;
+                let root = weight.sqrt();
+                sums.tests.iter_mut().zip(after).for_each(|(s, y)| *s += root * y);
+                sums.weight += weight;
+            }
+            let after = MatRef::from_column_major_slice(&after, *d_t, columns.len());
+            let before = MatRef::from_column_major_slice(&before, *d_h, columns.len());
+            add_block(&mut sums.joint, after, before);
+        });
+    }
+}
+
+/// sums += A Bᵀ
+fn add_block(sums: &mut [f64], a: MatRef<'_, f64>, b: MatRef<'_, f64>) {
+    let target = MatMut::from_column_major_slice_mut(sums, a.nrows(), b.nrows());
+    matmul(target, Accum::Add, a, b.transpose(), 1.0, Par::Seq);
 }
 
 #[derive(Clone, Copy, PartialEq)]

@@ -1,4 +1,5 @@
-//! Second pass: C_ao = Σ (Ûᵀψ_{t+1}) (Bᵀχ_t)ᵀ over the cuts whose next step is ao [H14 §3.2.1].
+//! Operators: C_ao = Σ (Ûᵀψ_{t+1}) (Bᵀχ_t)ᵀ over the cuts whose next step is ao [H14 §3.2.1], in a second pass or
+//! from sums that the first has kept.
 //!
 //! Beside it w_ao = Σ Bᵀχ_t, the regression of the event itself: w_aoᵀc = P(a, o | h). For steps that go on it estimates
 //! what C_aoᵀc_∞ does, with less noise; for steps that end the episode, whose C_ao leads nowhere, it is the only way.
@@ -9,10 +10,10 @@
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, MatMut, MatRef, Par};
 use rayon::prelude::*;
-use rustc_hash::FxHashMap;
 
 use crate::data::ActionObservation;
-use crate::features::{Batch, Features, Place, Side};
+use crate::features::{Batch, Features, NULL_TEST, Place, Side};
+use crate::moments::{PairSums, Slots, grouped};
 
 /// Cuts of a group that are multiplied at once.
 const GATHERED: usize = 256;
@@ -41,21 +42,21 @@ pub(crate) struct Operator {
 
 /// Operators in the making.
 pub(crate) struct Operators {
-    /// Ûᵀ and Bᵀ: columns are what a coordinate of ψ or χ contributes.
+    /// Ûᵀ and Bᵀ, padded: columns are what a coordinate of ψ or χ contributes.
     ut: Mat<f64>,
     bt: Mat<f64>,
-    slots: FxHashMap<ActionObservation, usize>,
+    slots: Slots,
     sums: Vec<Operator>,
 }
 
 impl Operators {
     /// One operator for each of `pairs`, which must hold every step of the logs.
     pub(crate) fn new(bases: &Bases, pairs: &[ActionObservation]) -> Operators {
-        let d = bases.u.ncols();
+        let d = padded(bases.u.ncols());
         let zero = Operator { matrix: vec![0.0; d * d], state: vec![0.0; d], readout: vec![0.0; d], weight: 0.0 };
         Operators {
-            ut: bases.u.transpose().to_owned(),
-            bt: bases.b.transpose().to_owned(),
+            ut: transposed(bases.u.as_ref()),
+            bt: transposed(bases.b.as_ref()),
             slots: pairs.iter().enumerate().map(|(slot, &ao)| (ao, slot)).collect(),
             sums: vec![zero; pairs.len()],
         }
@@ -63,22 +64,54 @@ impl Operators {
 
     /// Adds the cuts of a batch.
     pub(crate) fn add(&mut self, features: &Features, batch: &Batch) {
-        let mut groups = vec![Vec::new(); self.sums.len()];
-        for place in batch.places() {
-            groups[self.slots[&batch.steps[place.at]]].push(place);
-        }
+        let groups = grouped(batch, &self.slots, batch.places());
         let (ut, bt) = (self.ut.as_ref(), self.bt.as_ref());
         self.sums.par_iter_mut().zip(&groups).filter(|(_, group)| !group.is_empty()).for_each(|(sum, group)| {
             group.chunks(GATHERED).for_each(|places| sum.add(features, batch, places, ut, bt));
         });
     }
 
-    pub(crate) fn finish(self) -> Vec<Operator> {
-        self.sums
+    /// The sums, without the padding.
+    pub(crate) fn finish(self, d: usize) -> Vec<Operator> {
+        let unpadded = |mut operator: Operator| {
+            let wide = operator.state.len();
+            operator.matrix = (0..d * d).map(|i| operator.matrix[i / d * wide + i % d]).collect();
+            operator.state.truncate(d);
+            operator.readout.truncate(d);
+            operator
+        };
+        self.sums.into_iter().map(unpadded).collect()
     }
 }
 
+/// Rows are padded to whole vectors, with zeros: products run on the padding too, and what else lies there may be
+/// subnormal numbers, on which they are a hundred times slower.
+fn padded(d: usize) -> usize {
+    d.next_multiple_of(8)
+}
+
+fn transposed(basis: MatRef<'_, f64>) -> Mat<f64> {
+    let d = basis.ncols();
+    Mat::from_fn(padded(d), basis.nrows(), |i, j| if i < d { basis[(j, i)] } else { 0.0 })
+}
+
 impl Operator {
+    /// From sums over all cuts of a pair: C_ao = ÛᵀΣ̂_{T,ao,H}B.
+    pub(crate) fn of(sums: &PairSums, bases: &Bases) -> Operator {
+        let (d_t, d_h, d) = (bases.u.nrows(), bases.b.nrows(), bases.u.ncols());
+        let joint = MatRef::from_column_major_slice(&sums.joint, d_t, d_h);
+        let matrix = bases.u.transpose() * (joint * &bases.b);
+        let state = bases.u.transpose() * MatRef::from_column_major_slice(&sums.tests, d_t, 1);
+        // The null test always succeeds, so its row is Σ χ_t.
+        let readout = joint.subrows(NULL_TEST, 1) * &bases.b;
+        Operator {
+            matrix: (0..d).flat_map(|j| matrix.col_as_slice(j).to_vec()).collect(),
+            state: state.col_as_slice(0).to_vec(),
+            readout: (0..d).map(|j| readout[(0, j)]).collect(),
+            weight: sums.weight,
+        }
+    }
+
     fn add(&mut self, features: &Features, batch: &Batch, places: &[Place], ut: MatRef<'_, f64>, bt: MatRef<'_, f64>) {
         let d = self.state.len();
         let entry = |place: &Place, f: &mut dyn FnMut(usize, f64)| features.each_test_entry(batch, place.at + 1, place.end, f);
@@ -121,9 +154,7 @@ fn project(
         }
     } else {
         let mut features = Mat::zeros(basis.ncols(), places.len());
-        pulp::Arch::new().dispatch(|| {
-            places.iter().enumerate().for_each(|(j, place)| fill(place, features.col_as_slice_mut(j)));
-        });
+        places.iter().enumerate().for_each(|(j, place)| fill(place, features.col_as_slice_mut(j)));
         matmul(out.as_mut(), Accum::Replace, basis, &features, 1.0, Par::Seq);
     }
     out

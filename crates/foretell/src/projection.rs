@@ -74,22 +74,36 @@ impl Columns {
                 let scale = 1.0 / (self.dim as f64).sqrt();
                 let mut rng = Seed(key ^ self.seed).rng();
                 let ziggurat = Ziggurat::tables();
+                // Not with wide vectors: this is scalar code, and its rare calls of exp would pay for their registers.
                 out.iter_mut().for_each(|x| *x += scale * ziggurat.sample(&mut rng));
             }
-            Projection::Rademacher => {
-                let scale = (1.0 / (self.dim as f64).sqrt()).to_bits();
-                for (i, block) in out.chunks_mut(64).enumerate() {
-                    let bits = mix(mix(key ^ self.seed) ^ i as u64);
-                    for (j, x) in block.iter_mut().enumerate() {
-                        *x += f64::from_bits(scale ^ ((bits >> j) << 63));
-                    }
-                }
-            }
+            Projection::Rademacher => pulp::Arch::new().dispatch(AddSigns { key: mix(key ^ self.seed), out }),
             Projection::Hashed | Projection::SignedHash => {
                 let (bucket, sign) = self.bucket(key);
                 out[bucket] += sign;
             }
             Projection::Identity => out[key as usize - 1] += 1.0,
+        }
+    }
+}
+
+/// out += ±1/√d, signs from the bits of hashes of the key: 64 at a time, with the widest vectors there are.
+struct AddSigns<'a> {
+    key: u64,
+    out: &'a mut [f64],
+}
+
+impl pulp::NullaryFnOnce for AddSigns<'_> {
+    type Output = ();
+
+    #[inline(always)] // into the function that is compiled for those vectors
+    fn call(self) {
+        let scale = (1.0 / (self.out.len() as f64).sqrt()).to_bits();
+        for (i, block) in self.out.chunks_mut(64).enumerate() {
+            let bits = mix(self.key ^ i as u64);
+            for (j, x) in block.iter_mut().enumerate() {
+                *x += f64::from_bits(scale ^ ((bits >> j) << 63));
+            }
         }
     }
 }
