@@ -5,6 +5,7 @@
 //! Σ̂_H is the first row of Σ̂_TH and a symbol that ends the episode has a probability.
 //! χ_t = [specials | Σ φ_H(histories)]: see [`Features::specials`].
 
+use crate::cache::ColumnCache;
 use crate::data::{ActionObservation, CutRule, Trajectory};
 use crate::params::{History, LearnParams, Start};
 use crate::projection::{Columns, Projection};
@@ -57,17 +58,20 @@ impl Episode {
 }
 
 /// One side (tests or histories): special coordinates, then the columns of Φ.
-#[derive(Clone, Debug)]
 pub(crate) struct Side {
     pub(crate) specials: usize,
     pub(crate) columns: Columns,
     /// The sequences met, for the identity projection.
     vocabulary: Vocabulary,
+    cache: Option<ColumnCache>,
 }
 
 impl Side {
     fn new(projection: Projection, dim: usize, specials: usize, seed: Seed) -> Side {
-        Side { specials, columns: Columns::new(projection, dim, seed), vocabulary: Vocabulary::default() }
+        let columns = Columns::new(projection, dim, seed);
+        // Signs and buckets are made faster than they are looked up.
+        let cache = (projection == Projection::Spherical).then(|| ColumnCache::new(columns));
+        Side { specials, columns, vocabulary: Vocabulary::default(), cache }
     }
 
     /// Length of a feature vector.
@@ -81,6 +85,15 @@ impl Side {
 
     pub(crate) fn is_hash(&self) -> bool {
         self.columns.projection().is_hash()
+    }
+
+    /// out += φ(key)
+    #[inline(always)]
+    fn add(&self, key: u64, out: &mut [f64]) {
+        match &self.cache {
+            Some(cache) => cache.add(key, out),
+            None => self.columns.add(key, out),
+        }
     }
 
     /// The row and value of a column that has a single non-zero.
@@ -101,7 +114,6 @@ impl Side {
 }
 
 /// φ_T and φ_H, and which sequences of a cut they are summed over.
-#[derive(Clone, Debug)]
 pub(crate) struct Features {
     pub(crate) tests: Side,
     pub(crate) histories: Side,
@@ -244,7 +256,7 @@ impl Features {
         out.fill(0.0);
         out[NULL_TEST] = 1.0;
         let columns = &mut out[self.tests.specials..];
-        self.each_test(batch, at, end, |key| self.tests.columns.add(key, columns));
+        self.each_test(batch, at, end, |key| self.tests.add(key, columns));
     }
 
     /// out = χ of the cut
@@ -252,7 +264,7 @@ impl Features {
         out.fill(0.0);
         let (specials, columns) = out.split_at_mut(self.histories.specials);
         specials.copy_from_slice(&self.specials(place)[..specials.len()]);
-        self.each_history(batch, place, |key| self.histories.columns.add(key, columns));
+        self.each_history(batch, place, |key| self.histories.add(key, columns));
     }
 
     /// Calls `f` with each non-zero (row, value) of ψ, where columns have a single non-zero.

@@ -25,6 +25,8 @@ use crate::svd::Svd;
 
 /// Steps read before they are worked on: large enough to share among threads, small enough to stay in cache.
 const BATCH_STEPS: usize = 1 << 15;
+/// Steps up to which logs are kept in memory between passes (2 MiB).
+const KEPT_STEPS: usize = 1 << 18;
 /// Largest dimension for which two-stage regression holds a covariance of uncompressed features (1 GiB each).
 const LARGEST_COVARIANCE: usize = 11_585;
 
@@ -83,6 +85,32 @@ enum Source<'a> {
     Weighted(&'a Alphabet, &'a [(Trajectory, f64)]),
 }
 
+/// Episodes of small logs, kept from the survey so that they need not be read again.
+#[derive(Default)]
+struct Kept {
+    episodes: Vec<(Trajectory, f64)>,
+    steps: usize,
+}
+
+impl Kept {
+    fn add(&mut self, batch: &[(Trajectory, f64)]) {
+        self.steps += batch.iter().map(|(z, _)| z.steps.len()).sum::<usize>();
+        if self.steps > KEPT_STEPS {
+            self.episodes = Vec::new();
+            return;
+        }
+        // Learning has no use for rewards.
+        let bare =
+            |z: &Trajectory| Trajectory { steps: z.steps.clone(), rewards: vec![], action_probabilities: vec![], end: z.end };
+        self.episodes.extend(batch.iter().map(|(z, weight)| (bare(z), *weight)));
+    }
+
+    /// All episodes, if they were few enough.
+    fn all(&self) -> Option<&[(Trajectory, f64)]> {
+        (self.steps <= KEPT_STEPS).then_some(&self.episodes)
+    }
+}
+
 impl Source<'_> {
     /// Gives `work` all episodes, batch by batch, reading ahead while it works. Returns the alphabet met and the number of episodes skipped.
     fn each_batch(
@@ -92,7 +120,12 @@ impl Source<'_> {
     ) -> Result<(Alphabet, u64)> {
         match self {
             Source::Weighted(alphabet, episodes) => {
-                work(alphabet, episodes);
+                let mut rest = *episodes;
+                while !rest.is_empty() {
+                    let batch = rest.split_at(batch_end(rest)).0;
+                    work(alphabet, batch);
+                    rest = &rest[batch.len()..];
+                }
                 Ok(((*alphabet).clone(), 0))
             }
             Source::Logs(logs) => {
@@ -107,6 +140,17 @@ impl Source<'_> {
             }
         }
     }
+}
+
+/// How many episodes make a batch, as [`read_batch`] counts.
+fn batch_end(episodes: &[(Trajectory, f64)]) -> usize {
+    let mut steps = 0;
+    let before = |(z, _): &&(Trajectory, f64)| {
+        let fits = steps < BATCH_STEPS;
+        steps += z.steps.len();
+        fits
+    };
+    episodes.iter().take_while(before).count()
 }
 
 fn read_batch(reader: &mut Reader) -> Result<Vec<(Trajectory, f64)>> {
@@ -135,7 +179,9 @@ struct Survey {
 
 fn learn_from(source: Source<'_>, params: &LearnParams, progress: &mut (dyn FnMut(Progress) + Send)) -> Result<Model> {
     params.validate()?;
-    let survey = survey(source, params, progress)?;
+    let mut kept = Kept::default();
+    let survey = survey(source, params, &mut kept, progress)?;
+    let source = kept.all().map_or(source, |episodes| Source::Weighted(&survey.alphabet, episodes));
     let fingerprints = Fingerprints::of(&survey.alphabet);
     let mut features = Features::new(params, fingerprints);
     let rule = match params.cuts {
@@ -172,12 +218,18 @@ fn learn_from(source: Source<'_>, params: &LearnParams, progress: &mut (dyn FnMu
     })
 }
 
-fn survey(source: Source<'_>, params: &LearnParams, progress: &mut (dyn FnMut(Progress) + Send)) -> Result<Survey> {
+fn survey(
+    source: Source<'_>,
+    params: &LearnParams,
+    kept: &mut Kept,
+    progress: &mut (dyn FnMut(Progress) + Send),
+) -> Result<Survey> {
     let (mut episodes, mut steps, mut longest_truncated) = (0, 0, None);
     let mut counts = BTreeMap::new();
     let mut counter = Counter::new(params.ngram_length);
     let (alphabet, skipped) = source.each_batch(Alphabet::default(), |alphabet, batch| {
         let fingerprints = Fingerprints::of(alphabet);
+        kept.add(batch);
         for (z, _) in batch {
             counter.add(&fingerprints, z);
             z.steps.iter().for_each(|&ao| *counts.entry(ao).or_insert(0) += 1);

@@ -1,5 +1,6 @@
 //! Foretell learns a predictive model of a partially observable system from logged trajectories.
 
+mod cache;
 pub mod data;
 #[cfg(test)]
 mod definitions;

@@ -15,8 +15,9 @@ use crate::sparse::SparseMatrix;
 
 /// Independent sums into which hashed cuts are split; more would cost memory, fewer would leave threads idle.
 const LANES: usize = 4;
-/// Numbers of a gathered matrix Ψ or X (8 MiB): products of many cuts are several times faster than rank-1 updates.
-const GATHERED: usize = 1 << 20;
+/// Numbers of a gathered matrix Ψ or X (2 MiB, a level-2 cache): products of many cuts are several times faster than
+/// rank-1 updates.
+const GATHERED: usize = 1 << 18;
 /// Most numbers that Σ̂_{T,ao,H} may have over all pairs (64 MiB); beyond, operators take a second pass over the logs.
 const LARGEST_PER_PAIR: usize = 1 << 23;
 /// Columns of a product that one task computes.
@@ -97,8 +98,15 @@ pub(crate) struct Accumulator {
 
 enum Layout {
     Buckets(Vec<Sums>),
-    Dense(Sums),
+    Dense(Sums, Buffers),
     Counts(Counts),
+}
+
+/// Memory of gathered matrices, kept from one to the next.
+#[derive(Default)]
+struct Buffers {
+    psi: Vec<f64>,
+    chi: Vec<f64>,
 }
 
 /// Column-major sums; of symmetric ones only the lower triangle.
@@ -151,7 +159,7 @@ impl Accumulator {
         } else if tests.is_hash() && histories.is_hash() {
             Layout::Buckets((0..LANES).map(|_| sums()).collect())
         } else {
-            Layout::Dense(sums())
+            Layout::Dense(sums(), Buffers::default())
         };
         let (d_t, d_h) = (tests.rows(), histories.rows());
         let small =
@@ -176,7 +184,7 @@ impl Accumulator {
                     per_pair.add_buckets(features, batch);
                 }
             }
-            Layout::Dense(sums) => add_dense(sums, self.per_pair.as_mut(), features, batch),
+            Layout::Dense(sums, buffers) => add_dense(sums, self.per_pair.as_mut(), buffers, features, batch),
             Layout::Counts(counts) => add_counts(counts, features, batch, self.wanted),
         }
     }
@@ -190,7 +198,7 @@ impl Accumulator {
                 });
                 total.expect("LANES > 0").finish()
             }
-            Layout::Dense(sums) => sums.finish(),
+            Layout::Dense(sums, _) => sums.finish(),
             Layout::Counts(counts) => {
                 let (d_t, d_h) = (features.tests.rows(), features.histories.rows());
                 let covariances = (self.wanted == Wanted::JointAndCovariances).then(|| {
@@ -233,8 +241,8 @@ fn add_square(sums: &mut [f64], d: usize, x: &[(usize, f64)], weight: f64) {
 }
 
 /// Gathers ψ and χ of the cuts as matrices Ψ, X and adds ΨXᵀ (and ΨΨᵀ, XXᵀ).
-fn add_dense(sums: &mut Sums, mut per_pair: Option<&mut PerPair>, features: &Features, batch: &Batch) {
-    let at_once = (GATHERED / sums.d_t.max(sums.d_h)).max(256);
+fn add_dense(sums: &mut Sums, mut per_pair: Option<&mut PerPair>, buffers: &mut Buffers, features: &Features, batch: &Batch) {
+    let at_once = (GATHERED / sums.d_t.max(sums.d_h)).max(512);
     let behind = if per_pair.is_some() { Behind::Gathered } else { Behind::Left };
     let positions: Vec<Position> = batch.episodes.iter().flat_map(|e| Position::of(e, behind)).collect();
     let mut gathered = 0;
@@ -246,7 +254,7 @@ fn add_dense(sums: &mut Sums, mut per_pair: Option<&mut PerPair>, features: &Fea
         !full
     };
     for chunk in positions.chunk_by(same_chunk) {
-        let gathered = Gathered::new(features, batch, chunk);
+        let gathered = Gathered::new(features, batch, chunk, buffers);
         gathered.add_to(sums);
         if let Some(per_pair) = per_pair.as_deref_mut() {
             per_pair.add_dense(&gathered, batch);
@@ -285,19 +293,23 @@ struct Gathered<'a> {
     positions: &'a [Position],
     d_t: usize,
     d_h: usize,
-    psi: Vec<f64>,
-    chi: Vec<f64>,
+    psi: &'a [f64],
+    chi: &'a [f64],
 }
 
 impl<'a> Gathered<'a> {
-    fn new(features: &Features, batch: &Batch, positions: &'a [Position]) -> Gathered<'a> {
+    fn new(features: &Features, batch: &Batch, positions: &'a [Position], buffers: &'a mut Buffers) -> Gathered<'a> {
         let (d_t, d_h, n) = (features.tests.rows(), features.histories.rows(), positions.len());
-        let (mut psi, mut chi) = (vec![0.0; d_t * n], vec![0.0; d_h * n]);
+        let Buffers { psi, chi } = buffers;
+        psi.resize(d_t * n, 0.0);
+        chi.resize(d_h * n, 0.0);
         let columns = (psi.par_chunks_mut(d_t), chi.par_chunks_mut(d_h), positions.par_iter());
         columns.into_par_iter().with_min_len(16).for_each(|(psi, chi, Position { place, is_cut, .. })| {
             features.fill_tests(batch, place.at, place.end, psi);
             if *is_cut {
                 features.fill_histories(batch, *place, chi);
+            } else {
+                chi.fill(0.0);
             }
             if place.weight != 1.0 {
                 let root = place.weight.sqrt();
@@ -308,8 +320,8 @@ impl<'a> Gathered<'a> {
     }
 
     fn add_to(&self, sums: &mut Sums) {
-        let psi = MatRef::from_column_major_slice(&self.psi, self.d_t, self.positions.len());
-        let chi = MatRef::from_column_major_slice(&self.chi, self.d_h, self.positions.len());
+        let psi = MatRef::from_column_major_slice(self.psi, self.d_t, self.positions.len());
+        let chi = MatRef::from_column_major_slice(self.chi, self.d_h, self.positions.len());
         add_product(&mut sums.th, psi, chi, Triangle::Whole);
         if !sums.tt.is_empty() {
             add_product(&mut sums.tt, psi, psi, Triangle::Lower);
