@@ -125,8 +125,8 @@ impl Literal {
         let mut c = self.c1.clone();
         for ao in before {
             match of(&self.operators, ao) {
-                Some(c_ao) => c = c_ao * c,
-                None => return 0.0,
+                Some(c_ao) if ao.observation.0 < OBSERVATIONS => c = c_ao * c,
+                _ => return 0.0, // never met, or over
             }
         }
         of(&self.readouts, last).map_or(0.0, |readout| (readout * c)[(0, 0)])

@@ -107,7 +107,7 @@ impl<'m> PredictiveState<'m> {
         self.probabilities.get(o.0 as usize).copied().unwrap_or(self.model.derived.unseen)
     }
 
-    /// Takes an action into account whose observation is missing: c ↦ Σ_o C_ao c, normalised.
+    /// Takes an action into account whose observation is missing: c ↦ Σ_o C_ao c, normalised. The episode goes on.
     pub fn update_missing(&mut self, a: Action) {
         let known = self.model.knows(a);
         let slots = if known { self.model.slots(a) } else { 0..self.model.pairs.len() };
@@ -157,7 +157,7 @@ impl<'m> PredictiveState<'m> {
         test.iter().map(|&ao| filter.update(ao)).product()
     }
 
-    /// P(o at each step of the plan | history ‖ actions): observations on the way are not seen.
+    /// P(o at each step of the plan | history ‖ actions), if the episode gets there: observations on the way are not seen.
     ///
     /// The n-gram, whose context is then unknown, has a say in the first step only.
     pub fn forecast(&self, plan: &[Action]) -> Vec<Vec<f64>> {

@@ -1,4 +1,44 @@
 //! Foretell learns a predictive model of a partially observable system from logged trajectories.
+//!
+//! The state of such a model is a vector of predictions: what will be observed if this is done? It is learned by
+//! compressed moments and linear algebra (CPSR; Hamilton, Milani Fard, Pineau 2014, cited as [H14]), so there are no
+//! restarts and no local optima.
+//!
+//! ```
+//! use foretell::{LearnParams, Logs, PredictiveState, Seed, domains, learn, score};
+//!
+//! // Logs: from files with `Logs::files`, or, as here, from a built-in maze.
+//! let maze = domains::get("colored-gridworld")?;
+//! let sample = |seed| Logs::memory(maze.alphabet().clone(), domains::sample(&maze, 300, 13, Seed(seed)).collect());
+//!
+//! let params = LearnParams { test_dim: 128, history_dim: 128, rank: 10, ..LearnParams::default() };
+//! let model = learn(&sample(1), &params)?;
+//!
+//! // What will be seen after going north?
+//! let mut state = PredictiveState::new(&model);
+//! let north = model.alphabet().action("N").unwrap();
+//! let total: f64 = state.predict(north).iter().sum();
+//! assert!((total + state.unseen() - 1.0).abs() < 1e-9);
+//!
+//! // How good is it? Beside the exact model, which it was never shown.
+//! let report = score(&model, &sample(2), maze.pomdp())?;
+//! assert!(report.horizons[0].log_likelihood > report.baselines["uniform"][0].log_likelihood);
+//! # Ok::<(), foretell::Error>(())
+//! ```
+//!
+//! # The paper's notation
+//!
+//! | paper | here |
+//! |---|---|
+//! | z ∈ Z; a, o, ao | [`Trajectory`]; [`Action`], [`Observation`], [`ActionObservation`] |
+//! | h ∈ H, τ ∈ T | [`Cut::history`], prefixes of [`Cut::future`] |
+//! | φ_T, φ_H | [`Projection`], for tests and histories independently |
+//! | d_T, d_H, d′ | [`LearnParams::test_dim`], [`LearnParams::history_dim`], [`LearnParams::rank`] |
+//! | c₁ (or c_*), c_∞ | [`Model::initial`], [`Model::normalizer`] |
+//! | C_ao; C_⋆ | [`Model::operator`]; [`Model::step_operator`] |
+//! | c_t | the state of [`PredictiveState`] |
+//!
+//! Results are bit-identical for any number of threads (those of the current rayon pool).
 
 mod cache;
 pub mod data;
@@ -41,3 +81,8 @@ pub use policy::{Policy, Uniform};
 pub use pomdp::{Belief, Pomdp, PomdpEnvironment, PomdpTables};
 pub use projection::Projection;
 pub use rng::{Rng, Seed};
+
+/// The examples of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

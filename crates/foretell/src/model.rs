@@ -91,9 +91,11 @@ impl Model {
         let mut operators = Vec::with_capacity(parts.pairs.len() * d * d);
         let mut mean_states = Vec::with_capacity(parts.pairs.len() * d);
         let mut readouts = Vec::with_capacity(parts.pairs.len() * d);
-        for operator in &parts.operators {
+        for (ao, operator) in parts.pairs.iter().zip(&parts.operators) {
+            // Nothing follows what ends the episode.
+            let scale = if parts.alphabet.is_terminal(ao.observation) { 0.0 } else { parts.scale };
             // Sums are stored by columns; the model stores rows, as NumPy reads them.
-            operators.extend((0..d * d).map(|i| operator.matrix[i % d * d + i / d] * parts.scale));
+            operators.extend((0..d * d).map(|i| operator.matrix[i % d * d + i / d] * scale));
             readouts.extend(operator.readout.iter().map(|w| w * parts.scale));
             mean_states.extend(operator.state.iter().map(|x| if operator.weight > 0.0 { x / operator.weight } else { 0.0 }));
         }
@@ -220,7 +222,7 @@ impl Model {
         self.sum_operators(0..self.pairs.len())
     }
 
-    /// Σ_o C_ao, d × d by rows: one step of action `a` whatever is observed.
+    /// Σ_o C_ao, d × d by rows: one step of action `a` whatever is observed, if the episode goes on.
     pub fn action_operator(&self, a: Action) -> Vec<f64> {
         self.sum_operators(self.slots(a))
     }
