@@ -18,8 +18,10 @@ const LANES: usize = 4;
 /// Numbers of a gathered matrix Ψ or X (2 MiB, a level-2 cache): products of many cuts are several times faster than
 /// rank-1 updates.
 const GATHERED: usize = 1 << 18;
-/// Most numbers that Σ̂_{T,ao,H} may have over all pairs (64 MiB); beyond, operators take a second pass over the logs.
-const LARGEST_PER_PAIR: usize = 1 << 23;
+/// Largest d_T·d_H for which Σ̂_{T,ao,H} is kept for each pair: beyond, a second pass over the logs costs less than the products.
+const LARGEST_KEPT: usize = 1 << 14;
+/// Most numbers kept over all pairs (64 MiB).
+const MOST_KEPT: usize = 1 << 23;
 /// Columns of a product that one task computes.
 const BLOCK: usize = 64;
 
@@ -162,9 +164,9 @@ impl Accumulator {
             Layout::Dense(sums(), Buffers::default())
         };
         let (d_t, d_h) = (tests.rows(), histories.rows());
-        let small =
-            wanted == Wanted::Joint && !matches!(layout, Layout::Counts(_)) && pairs.len() * d_t * d_h <= LARGEST_PER_PAIR;
-        let per_pair = small.then(|| PerPair {
+        let small = d_t * d_h <= LARGEST_KEPT && pairs.len() * d_t * d_h <= MOST_KEPT;
+        let kept = small && wanted == Wanted::Joint && !matches!(layout, Layout::Counts(_));
+        let per_pair = kept.then(|| PerPair {
             slots: pairs.iter().enumerate().map(|(slot, &ao)| (ao, slot)).collect(),
             sums: vec![PairSums { joint: vec![0.0; d_t * d_h], tests: vec![0.0; d_t], weight: 0.0 }; pairs.len()],
         });
