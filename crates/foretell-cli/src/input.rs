@@ -1,11 +1,11 @@
 //! Logs named on the command line.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use foretell::Logs;
 use foretell::log::{OnBadEpisode, ReadOptions};
+use foretell::{Error, Logs};
 use tempfile::NamedTempFile;
 
 /// The logs to read.
@@ -22,10 +22,40 @@ pub struct LogArgs {
 /// Opened logs, and the file that holds what came by standard input.
 pub struct Opened {
     pub logs: Logs,
-    _spool: Option<NamedTempFile>,
+    spool: Option<NamedTempFile>,
+}
+
+impl Opened {
+    /// The error, about standard input where it would name the temporary file.
+    pub fn blame(&self, error: Error) -> Error {
+        let Some(spool) = &self.spool else { return error };
+        match error {
+            Error::Input { file, line, problem, remedy } if Path::new(&file) == spool.path() => {
+                Error::Input { file: "standard input".into(), line, problem, remedy }
+            }
+            other => other,
+        }
+    }
+
+    /// The text, with standard input in place of the temporary file.
+    pub fn rename(&self, text: &str) -> String {
+        match &self.spool {
+            Some(spool) => text.replace(&spool.path().display().to_string(), "standard input"),
+            None => text.to_string(),
+        }
+    }
 }
 
 impl LogArgs {
+    /// A slip of the hand must not replace logs by what is made of them.
+    pub fn refuse_as_output(&self, output: &Path) -> anyhow::Result<()> {
+        let same = |log: &&PathBuf| log.canonicalize().is_ok_and(|log| output.canonicalize().is_ok_and(|out| out == log));
+        match self.logs.iter().find(same) {
+            Some(log) => anyhow::bail!("{} is one of the logs and would be overwritten; name another output", log.display()),
+            None => Ok(()),
+        }
+    }
+
     /// Logs are read more than once, so standard input is kept in a temporary file meanwhile.
     pub fn open(&self) -> anyhow::Result<Opened> {
         let mut spool = None;
@@ -43,6 +73,6 @@ impl LogArgs {
             spool = Some(file);
         }
         let on_bad = if self.skip_bad_episodes { OnBadEpisode::Skip } else { OnBadEpisode::Fail };
-        Ok(Opened { logs: Logs::files(paths, ReadOptions { on_bad }), _spool: spool })
+        Ok(Opened { logs: Logs::files(paths, ReadOptions { on_bad }), spool })
     }
 }

@@ -4,13 +4,14 @@
 
 mod cmd;
 mod input;
+mod output;
 mod plot;
 mod progress;
 mod report;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// Learn a predictive model of a partially observable system from logged episodes, score it and ask it.
 #[derive(Parser)]
@@ -33,6 +34,11 @@ enum Verb {
     Domains(cmd::domains::Args),
 }
 
+/// The command line, with the defaults of learning written into its help.
+fn command() -> clap::Command {
+    Cli::command().mut_subcommand("learn", cmd::learn::with_defaults)
+}
+
 fn run(cli: Cli) -> anyhow::Result<()> {
     let threads = cli.threads.map_or(0, usize::from);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
@@ -47,15 +53,25 @@ fn run(cli: Cli) -> anyhow::Result<()> {
 }
 
 fn main() -> ExitCode {
-    match run(Cli::parse()) {
+    let matches = command().get_matches();
+    match run(Cli::from_arg_matches(&matches).unwrap_or_else(|e| e.exit())) {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever read our output has had enough, as `head` does.
         Err(e) if is_broken_pipe(&e) => ExitCode::SUCCESS,
         Err(e) => {
-            eprintln!("error: {e:#}");
+            eprintln!("error: {}", message(&e));
             ExitCode::FAILURE
         }
     }
+}
+
+/// The error and what led to it. A cause that stands at the end of the message before it is not said twice.
+fn message(error: &anyhow::Error) -> String {
+    error
+        .chain()
+        .map(ToString::to_string)
+        .reduce(|said, cause| if said.ends_with(&cause) { said } else { format!("{said}: {cause}") })
+        .unwrap_or_default()
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
@@ -65,10 +81,18 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::Cli;
+    use super::*;
 
     #[test]
     fn the_command_line_is_consistent() {
-        <Cli as clap::CommandFactory>::command().debug_assert();
+        command().debug_assert();
+    }
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let gone = || std::io::Error::from(std::io::ErrorKind::NotFound);
+        let said = foretell::Error::io("read", "walks.csv")(gone());
+        assert_eq!(message(&said.into()), "cannot read walks.csv: entity not found");
+        assert_eq!(message(&anyhow::Error::from(gone()).context("no logs")), "no logs: entity not found");
     }
 }

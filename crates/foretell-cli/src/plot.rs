@@ -8,6 +8,8 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::{FontStyle, register_font};
 
+use crate::output;
+
 const SIZE: (u32, u32) = (960, 600);
 /// Okabe & Ito's colours, which colour-blind readers can tell apart.
 const COLOURS: [RGBColor; 6] = [
@@ -39,13 +41,12 @@ pub fn kind(path: &Path) -> anyhow::Result<Kind> {
 pub fn likelihood(score: &Score, path: &Path, kind: Kind) -> anyhow::Result<()> {
     let font = epaint_default_fonts::UBUNTU_LIGHT;
     register_font("sans-serif", FontStyle::Normal, font).map_err(|_| anyhow!("the built-in font is damaged"))?;
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let suffix = match kind {
         Kind::Svg => ".svg",
         Kind::Png => ".png",
     };
-    let cannot = |e: std::io::Error| anyhow!("cannot write {}: {e}", path.display());
-    let file = tempfile::Builder::new().prefix(".plot").suffix(suffix).tempfile_in(folder).map_err(cannot)?;
+    let cannot = |e| output::cannot_write(path, &e);
+    let file = tempfile::Builder::new().prefix(".plot").suffix(suffix).tempfile_in(output::folder(path)).map_err(cannot)?;
     match kind {
         Kind::Svg => draw(score, &SVGBackend::new(file.path(), SIZE).into_drawing_area())?,
         Kind::Png => draw(score, &BitMapBackend::new(file.path(), SIZE).into_drawing_area())?,

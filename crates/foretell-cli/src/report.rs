@@ -5,16 +5,21 @@ use std::io::{self, Write};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde::Serialize;
 
-/// A plain table, first column to the left, numbers to the right.
+/// A plain table: names to the left, columns of numbers to the right.
 pub fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(header);
-    rows.into_iter().for_each(|row| {
+    // The first column names the row, also where the names are numbers.
+    let mut right: Vec<bool> = (0..header.len()).map(|i| i > 0).collect();
+    for row in rows {
+        right.iter_mut().zip(&row).for_each(|(right, cell)| *right &= is_number(cell));
         table.add_row(row);
-    });
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
+    }
+    for (i, right) in right.into_iter().enumerate() {
+        if let (true, Some(column)) = (right, table.column_mut(i)) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
     }
     let text: Vec<String> = table.lines().map(|line| format!(" {}", line.trim_end())).collect();
     text.join("\n")
@@ -31,6 +36,11 @@ pub fn count(n: u64) -> String {
         text.push(digit);
     }
     text
+}
+
+/// A number as this module writes it, or the dash where there is none.
+fn is_number(cell: &str) -> bool {
+    cell == "–" || cell.replace('\u{2009}', "").trim_end_matches(" %").parse::<f64>().is_ok()
 }
 
 /// `1 episode`, `2 episodes`.
@@ -60,6 +70,13 @@ pub fn json(value: &impl Serialize) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_stand_left_and_numbers_right() {
+        let rows = [["a", "1", "open"], ["b", "1\u{2009}000", "...."]].map(|row| row.map(String::from).to_vec());
+        let text = table(&["key", "steps", "view"], rows);
+        assert_eq!(text, "  key  steps  view\n  a        1  open\n  b    1\u{2009}000  ....");
+    }
 
     #[test]
     fn numbers_are_readable() {

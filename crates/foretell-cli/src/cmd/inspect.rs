@@ -20,7 +20,8 @@ pub struct Args {
 
 pub fn run(args: Args) -> anyhow::Result<()> {
     let input = args.input.open()?;
-    let summary = Summary::of(&input.logs)?;
+    let mut summary = Summary::of(&input.logs).map_err(|e| input.blame(e))?;
+    summary.first_skipped = summary.first_skipped.map(|text| input.rename(&text));
     if args.json {
         return report::json(&summary);
     }

@@ -5,9 +5,10 @@ use std::time::Instant;
 
 use clap::ValueEnum;
 use foretell::{LearnOverrides, LearnParams, Projection, learn_with_progress};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::input::LogArgs;
+use crate::output;
 use crate::progress::LearningBar;
 use crate::report::{self, plural};
 
@@ -41,6 +42,24 @@ enum Preset {
     Paper,
 }
 
+/// Writes each parameter's default into its help, and lets negative numbers through to its own check.
+pub fn with_defaults(command: clap::Command) -> clap::Command {
+    let fields = |params| match serde_json::to_value(params) {
+        Ok(Value::Object(fields)) => fields,
+        _ => unreachable!("parameters are a plain struct"),
+    };
+    let (default, paper) = (fields(LearnParams::default()), fields(LearnParams::paper()));
+    let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_string);
+    default.into_iter().fold(command, |command, (name, value)| {
+        let value =
+            if value == paper[&name] { plain(&value) } else { format!("{}; paper: {}", plain(&value), plain(&paper[&name])) };
+        command.mut_arg(name, |arg| {
+            let help = format!("{} [default: {value}]", arg.get_help().cloned().unwrap_or_default());
+            arg.help(help).allow_negative_numbers(true)
+        })
+    })
+}
+
 pub fn run(args: Args) -> anyhow::Result<()> {
     let mut params = match args.preset {
         Preset::Default => LearnParams::default(),
@@ -52,12 +71,14 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     }
     let params = args.overrides.apply(params);
 
+    output::check(&args.output)?;
+    args.input.refuse_as_output(&args.output)?;
     let started = Instant::now();
     let input = args.input.open()?;
     let mut bar = LearningBar::new();
     let learned = learn_with_progress(&input.logs, &params, &mut |progress| bar.tell(progress));
     bar.finish();
-    let model = learned?;
+    let model = learned.map_err(|e| input.blame(e))?;
     model.save(&args.output)?;
     let seconds = started.elapsed().as_secs_f64();
 

@@ -9,18 +9,19 @@ use crate::report;
 
 /// Say what will be observed after a history if given actions are taken
 #[derive(clap::Args)]
+#[command(group = clap::ArgGroup::new("future").required(true).args(["actions", "test"]))]
 pub struct Args {
     /// A model that `foretell learn` wrote
     #[arg(value_name = "MODEL")]
     model: PathBuf,
     /// What has happened: action:observation pairs, as in "N:wall,E:open"; `?` is an observation that was missed
-    #[arg(long, default_value = "", value_name = "PAIRS")]
+    #[arg(long, default_value = "", value_name = "PAIRS", allow_hyphen_values = true)]
     history: String,
     /// What will be done: actions, as in "E,E"
-    #[arg(long, value_name = "ACTIONS", required_unless_present = "test", allow_hyphen_values = true)]
+    #[arg(long, value_name = "ACTIONS", allow_hyphen_values = true)]
     actions: Option<String>,
     /// Give the probability that these pairs come next, given their actions
-    #[arg(long, value_name = "PAIRS", conflicts_with_all = ["actions", "samples"], allow_hyphen_values = true)]
+    #[arg(long, value_name = "PAIRS", conflicts_with = "samples", allow_hyphen_values = true)]
     test: Option<String>,
     /// Draw this many futures instead of giving probabilities
     #[arg(long, value_name = "N", requires = "actions")]
@@ -43,7 +44,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     for (action, observation) in pairs(alphabet, &args.history)? {
         match observation {
             Some(o) if alphabet.is_terminal(o) => {
-                anyhow::bail!("the history goes on after {:?}, which ends the episode", alphabet.symbol(o).name)
+                anyhow::bail!("the history goes on after {:?}, which ends the episode", alphabet.symbol(o).to_string())
             }
             Some(observation) => state.observe(ActionObservation { action, observation }),
             None => state.update_missing(action),
@@ -51,7 +52,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     }
     if let Some(test) = &args.test {
         let pair = |(action, observation): (Action, Option<Observation>)| {
-            let observation = observation.ok_or_else(|| anyhow::anyhow!("a test has no missing observations"))?;
+            let observation =
+                observation.ok_or_else(|| anyhow::anyhow!("a test has no missing observations; name one in place of ?"))?;
             Ok(ActionObservation { action, observation })
         };
         let test = pairs(alphabet, test)?.into_iter().map(pair).collect::<anyhow::Result<Vec<_>>>()?;
@@ -124,18 +126,26 @@ fn actions(alphabet: &Alphabet, text: &str) -> anyhow::Result<Vec<Action>> {
 /// Pairs action:observation, between commas. Names may hold commas and colons themselves: the longest that fits is taken.
 fn pairs(alphabet: &Alphabet, text: &str) -> anyhow::Result<Vec<(Action, Option<Observation>)>> {
     let known_actions = || alphabet.actions().iter().map(String::as_str);
-    let known = || alphabet.observations().iter().map(|s| s.name.as_str());
+    let symbols: Vec<String> = alphabet.observations().iter().map(ToString::to_string).collect();
+    let bare = alphabet.observations().iter().map(|s| s.name.as_str());
+    // As they are printed, where `wall [end]` is another than `wall`; the bare name also if all that bear it end.
+    let names: Vec<&str> = symbols.iter().map(String::as_str).chain(bare).chain(["?"]).collect();
     let mut pairs = Vec::new();
     let mut rest = text.trim();
     while !rest.is_empty() {
-        let action =
-            longest(known_actions(), rest, ':').ok_or_else(|| Error::unknown("action", first(rest, ':'), known_actions()))?;
-        let Some(after) = rest[action.len()..].strip_prefix(':') else {
-            anyhow::bail!("{:?} has no observation: write action:observation pairs, as in \"N:wall,E:open\"", first(rest, ','));
+        let action = longest(known_actions(), rest, ':');
+        let Some((action, after)) = action.and_then(|a| Some((a, rest[a.len()..].strip_prefix(':')?))) else {
+            let pair = first(rest, ',');
+            if !pair.contains(':') {
+                anyhow::bail!("{pair:?} has no observation: write action:observation pairs, as in \"N:wall,E:open\"");
+            }
+            return Err(Error::unknown("action", first(rest, ':'), known_actions()).into());
         };
-        let name =
-            longest(known().chain(["?"]), after, ',').ok_or_else(|| Error::unknown("observation", first(after, ','), known()))?;
-        let observation = alphabet.observation(name).or_else(|| alphabet.terminal_observation(name));
+        let known = || symbols.iter().map(String::as_str);
+        let name = longest(names.iter().copied(), after, ',')
+            .ok_or_else(|| Error::unknown("observation", first(after, ','), known()))?;
+        let printed = symbols.iter().position(|s| s == name).map(|o| Observation(o as u32));
+        let observation = printed.or_else(|| alphabet.terminal_observation(name));
         pairs.push((alphabet.action(action).expect("it is one of the known"), observation));
         rest = after[name.len()..].trim_start_matches(',').trim_start();
     }

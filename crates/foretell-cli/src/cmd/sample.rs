@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use foretell::log::{Format, Writer};
 use foretell::{Seed, domains};
 
-use crate::report;
+use crate::{output, report};
 
 /// Let a domain run and write what happened as logs
 #[derive(clap::Args)]
@@ -46,6 +46,9 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         anyhow::bail!("nothing to write: --episodes and --max-steps must be at least 1");
     }
     let to_stdout = args.output == Path::new("-");
+    if !to_stdout {
+        output::check(&args.output)?;
+    }
     let mut writer =
         if to_stdout { Writer::stream(Box::new(std::io::stdout()), Format::Csv)? } else { Writer::create(&args.output)? };
     let mut steps = 0;

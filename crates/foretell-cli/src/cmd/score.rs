@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use foretell::{HorizonScore, Model, Score, domains, score};
+use foretell::{Error, HorizonScore, Model, Score, domains, score};
 
 use crate::input::LogArgs;
-use crate::plot;
 use crate::report::{self, count, percent, plural};
+use crate::{output, plot};
 
 /// Score a model on logs it has not seen, beside baselines and the truth
 #[derive(clap::Args)]
@@ -32,6 +32,7 @@ pub struct Args {
 
 pub fn run(args: Args) -> anyhow::Result<()> {
     let kind = args.plot.as_deref().map(plot::kind).transpose()?;
+    args.plot.as_deref().map(output::check).transpose()?;
     let mut model = Model::load(&args.model)?;
     if let Some(mix) = args.mix {
         model = model.with_mix(mix)?;
@@ -42,7 +43,10 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         None => None,
     };
     let input = args.input.open()?;
-    let score = score(&model, &input.logs, pomdp)?;
+    let score = score(&model, &input.logs, pomdp).map_err(|e| input.blame(e)).map_err(|e| match (&e, &truth) {
+        (Error::UnknownSymbol { .. }, Some(truth)) => anyhow::anyhow!("the logs are not of {}: {e}", truth.name),
+        _ => e.into(),
+    })?;
     if let (Some(path), Some(kind)) = (&args.plot, kind) {
         plot::likelihood(&score, path, kind)?;
     }
