@@ -143,7 +143,6 @@ fn logs_go_through_pipes() {
 }
 
 #[test]
-#[ignore = "the CSV writer hides the kind of the error: io::Error::from(csv::Error) is always `Other`"]
 fn a_reader_that_has_had_enough_is_no_failure() {
     let args = ["sample", "colored-gridworld", "--episodes", "100000", "-o", "-"];
     let mut child =

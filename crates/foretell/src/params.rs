@@ -49,6 +49,9 @@ pub enum Cuts {
     Ragged,
 }
 
+/// Largest projection dimension: a covariance then takes 2 GiB.
+const LARGEST_DIM: usize = 1 << 14;
+
 /// Declares [`LearnParams`] and [`LearnOverrides`] from one list of fields.
 macro_rules! parameters {
     ($($(#[$doc:meta])* $name:ident: $type:ty,)*) => {
@@ -160,6 +163,11 @@ impl LearnParams {
             |name, value: usize| if value == 0 { Err(Error::parameter(name, value, "must be at least 1")) } else { Ok(()) };
         positive("test_dim", self.test_dim)?;
         positive("history_dim", self.history_dim)?;
+        for (name, dim) in [("test_dim", self.test_dim), ("history_dim", self.history_dim)] {
+            if dim > LARGEST_DIM {
+                return Err(Error::parameter(name, dim, format!("must be at most {LARGEST_DIM}: moments are square in it")));
+            }
+        }
         positive("max_test_length", self.max_test_length)?;
         positive("rank", self.rank)?;
         if self.history == History::Suffix {

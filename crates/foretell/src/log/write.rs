@@ -169,7 +169,7 @@ impl Rows {
         Ok(match format {
             Format::Csv => {
                 let mut rows = csv::Writer::from_writer(output);
-                rows.write_record(columns)?;
+                rows.write_record(columns).map_err(csv_error)?;
                 Rows::Csv { rows: Box::new(rows), scratch: String::new() }
             }
             Format::JsonLines => Rows::JsonLines(output),
@@ -182,7 +182,7 @@ impl Rows {
 
     fn write(&mut self, row: Row<'_>) -> io::Result<()> {
         match self {
-            Rows::Csv { rows, scratch } => write_csv(rows, scratch, row),
+            Rows::Csv { rows, scratch } => write_csv(rows, scratch, row).map_err(csv_error),
             Rows::JsonLines(output) => {
                 serde_json::to_writer(&mut *output, &row)?;
                 output.write_all(b"\n")
@@ -202,7 +202,15 @@ impl Rows {
     }
 }
 
-fn write_csv(rows: &mut csv::Writer<Output>, scratch: &mut String, row: Row<'_>) -> io::Result<()> {
+/// The error behind a CSV error; the crate's own conversion would hide its kind, as that of a closed pipe.
+fn csv_error(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("{other:?}")),
+    }
+}
+
+fn write_csv(rows: &mut csv::Writer<Output>, scratch: &mut String, row: Row<'_>) -> csv::Result<()> {
     write_number(rows, scratch, row.episode_id)?;
     write_number(rows, scratch, row.step)?;
     rows.write_field(row.action)?;
@@ -221,10 +229,10 @@ fn write_csv(rows: &mut csv::Writer<Output>, scratch: &mut String, row: Row<'_>)
 }
 
 /// Debug of a float is the shortest text that reads back as the same number, and does not make 1e300 301 digits.
-fn write_number(rows: &mut csv::Writer<Output>, scratch: &mut String, number: impl Debug) -> io::Result<()> {
+fn write_number(rows: &mut csv::Writer<Output>, scratch: &mut String, number: impl Debug) -> csv::Result<()> {
     scratch.clear();
     write!(scratch, "{number:?}").map_err(io::Error::other)?;
-    Ok(rows.write_field(&*scratch)?)
+    rows.write_field(&*scratch)
 }
 
 /// Where the bytes of a table go, compressed or not.

@@ -89,15 +89,15 @@ impl Model {
     pub fn from_bytes(bytes: &[u8], file: &str) -> Result<Model> {
         let wrong = |problem: String, remedy: &str| Error::input(file, None, problem, remedy);
         let not_ours = "give a file that `foretell learn` wrote";
-        let (_, metadata) =
-            SafeTensors::read_metadata(bytes).map_err(|e| wrong(format!("not a safetensors file ({e:?})"), not_ours))?;
+        let (_, metadata) = SafeTensors::read_metadata(bytes)
+            .map_err(|_| wrong("not a safetensors file, or only a part of one".into(), not_ours))?;
         let json = metadata.metadata().as_ref().and_then(|m| m.get(HEADER));
         let json = json.ok_or_else(|| wrong("a safetensors file, but not a model of ours".into(), not_ours))?;
         check_version(json, file)?;
         let header: Header =
             serde_json::from_str(json).map_err(|e| wrong(format!("its header is damaged ({e})"), "learn the model again"))?;
         let tensors =
-            SafeTensors::deserialize(bytes).map_err(|e| wrong(format!("it is damaged ({e:?})"), "learn the model again"))?;
+            SafeTensors::deserialize(bytes).map_err(|_| wrong("it is cut short or damaged".into(), "learn the model again"))?;
         let arrays = Arrays { tensors, file };
 
         let initial = arrays.f64s("initial")?;
