@@ -16,7 +16,7 @@ pub trait Filter {
     fn state(&self) -> &[f64];
 }
 
-/// A prediction below this share of what the action's frequency allows means that the filter is lost.
+/// An observation given less than 1 % loses the filter: the best of the thresholds and remedies tried (see DEVIATIONS.md).
 const LOST: f64 = 1e-2;
 /// How many observations the mixture is worth, beside counts of the whole history, where the n-gram has half the weight.
 const PRIOR_STRENGTH: f64 = 5.0;
@@ -35,6 +35,7 @@ pub struct PredictiveState<'m> {
     past: Past,
     probabilities: Vec<f64>,
     smoothed: Vec<f64>,
+    ended: bool,
     lost: u64,
 }
 
@@ -48,6 +49,7 @@ impl<'m> PredictiveState<'m> {
             past: Past::new(model.ngram.length()),
             probabilities: vec![0.0; symbols],
             smoothed: vec![0.0; symbols],
+            ended: false,
             lost: 0,
         }
     }
@@ -119,8 +121,12 @@ impl<'m> PredictiveState<'m> {
         self.past.push_gap();
     }
 
-    /// Takes a step into account.
+    /// Takes a step into account. After one that ends the episode nothing has a probability, until the next reset.
     pub fn observe(&mut self, ao: ActionObservation) {
+        self.ended |= self.model.alphabet().observations().get(ao.observation.0 as usize).is_some_and(|o| o.terminal);
+        if self.ended {
+            return;
+        }
         if ao.observation.0 as usize >= self.probabilities.len() {
             self.update_missing(ao.action);
             return;
@@ -207,9 +213,13 @@ impl Filter for PredictiveState<'_> {
     fn reset(&mut self) {
         self.c.copy_from_slice(self.model.initial());
         self.past.reset();
+        self.ended = false;
     }
 
     fn update(&mut self, ao: ActionObservation) -> f64 {
+        if self.ended {
+            return 0.0;
+        }
         self.predict(ao.action);
         let p = self.given_to(ao.observation);
         self.observe(ao);

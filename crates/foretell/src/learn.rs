@@ -74,6 +74,8 @@ pub fn learn_with_progress(logs: &Logs, params: &LearnParams, progress: &mut (dy
 }
 
 /// Learns from episodes that each count as often as their weight says: importance weights, or exact probabilities.
+///
+/// Weights enter the moments and operators; the n-gram and the counts of symbols take each episode once.
 pub fn learn_weighted(alphabet: &Alphabet, episodes: &[(Trajectory, f64)], params: &LearnParams) -> Result<Model> {
     learn_from(Source::Weighted(alphabet, episodes), params, &mut |_| {})
 }
@@ -337,14 +339,22 @@ fn two_stage(joint: &Joint, tests: &Mat<f64>, histories: &Mat<f64>, params: &Lea
         Joint::Dense(joint) => joint.clone(),
         Joint::Sparse(joint) => joint.to_dense(),
     };
-    let (l_t, l_h) = rayon::join(|| whitener(tests, params.whitening_ridge), || whitener(histories, params.whitening_ridge));
+    // Coordinates that no sequence has hit (most buckets, where the alphabet is small) only cost time and conditioning.
+    let (rows, columns) = (used(tests), used(histories));
+    let (all_rows, all_columns) = (tests.nrows(), histories.nrows());
+    let joint = picked(&joint, &rows, &columns);
+    let (tests, histories) = (&picked(tests, &rows, &rows), &picked(histories, &columns, &columns));
+    let (l_t, l_h) = rayon::join(
+        || whitener(tests, params.whitening_ridge, all_rows),
+        || whitener(histories, params.whitening_ridge, all_columns),
+    );
     let (l_t, l_h) = (l_t?, l_h?);
     // M = L_T⁻¹ Σ_TH L_H⁻ᵀ
     let mut m = joint.clone();
     solve_lower_triangular_in_place(l_t.as_ref(), m.as_mut(), Par::Seq);
     let mut m = m.transpose().to_owned();
     solve_lower_triangular_in_place(l_h.as_ref(), m.as_mut(), Par::Seq);
-    let svd = Svd::of_gram(m.transpose(), 2 * params.rank)?;
+    let svd = Svd::of_gram(m.transpose(), 2 * params.rank).or_else(|_| Svd::thin(m.transpose()))?;
 
     let d = svd.rank(params.rank, params.tolerance);
     let instruments = (2 * d).min(svd.v.ncols());
@@ -364,14 +374,32 @@ fn two_stage(joint: &Joint, tests: &Mat<f64>, histories: &Mat<f64>, params: &Lea
     (0..d).for_each(|i| k[(i, i)] += ridge);
     // B = V W⁻¹Sᵀ K⁻¹, and K is symmetric.
     let p = cholesky(&k)?.solve(w_inv_st.transpose()).transpose().to_owned();
-    Ok((Bases { u, b: &v * &p }, svd.s))
+    Ok((Bases { u: spread(&u, &rows, all_rows), b: spread(&(&v * &p), &columns, all_columns) }, svd.s))
 }
 
-/// L of Σ + ridge·(tr Σ / n)·I = L Lᵀ.
-fn whitener(covariance: &Mat<f64>, ridge: f64) -> Result<Mat<f64>> {
+/// The coordinates whose variance is not zero.
+fn used(covariance: &Mat<f64>) -> Vec<usize> {
+    (0..covariance.nrows()).filter(|&i| covariance[(i, i)] > 0.0).collect()
+}
+
+fn picked(matrix: &Mat<f64>, rows: &[usize], columns: &[usize]) -> Mat<f64> {
+    Mat::from_fn(rows.len(), columns.len(), |i, j| matrix[(rows[i], columns[j])])
+}
+
+/// The rows put back in their places among `all`; the others are zero.
+fn spread(matrix: &Mat<f64>, rows: &[usize], all: usize) -> Mat<f64> {
+    let mut spread = Mat::zeros(all, matrix.ncols());
+    for j in 0..matrix.ncols() {
+        rows.iter().enumerate().for_each(|(i, &row)| spread[(row, j)] = matrix[(i, j)]);
+    }
+    spread
+}
+
+/// L of Σ + ridge·(tr Σ / `all`)·I = L Lᵀ.
+fn whitener(covariance: &Mat<f64>, ridge: f64, all: usize) -> Result<Mat<f64>> {
     let n = covariance.nrows();
-    let mean = (0..n).map(|i| covariance[(i, i)]).sum::<f64>() / n as f64;
-    // Rows never used are all zero; without a ridge the least of ridges keeps them harmless.
+    let mean = (0..n).map(|i| covariance[(i, i)]).sum::<f64>() / all as f64;
+    // Without a ridge, the least of ridges keeps coordinates that always come together apart.
     let ridge = ridge.max(f64::EPSILON * n as f64) * mean;
     let mut covariance = covariance.clone();
     (0..n).for_each(|i| covariance[(i, i)] += ridge);

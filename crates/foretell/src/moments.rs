@@ -246,9 +246,9 @@ fn add_square(sums: &mut [f64], d: usize, x: &[(usize, f64)], weight: f64) {
 fn add_dense(sums: &mut Sums, mut per_pair: Option<&mut PerPair>, buffers: &mut Buffers, features: &Features, batch: &Batch) {
     let at_once = (GATHERED / sums.d_t.max(sums.d_h)).max(512);
     let behind = if per_pair.is_some() { Behind::Gathered } else { Behind::Left };
-    let positions: Vec<Position> = batch.episodes.iter().flat_map(|e| Position::of(e, behind)).collect();
+    let positions: Vec<Position> = batch.episodes.iter().flat_map(|e| Position::of(e, behind, at_once)).collect();
     let mut gathered = 0;
-    // Whole episodes: ψ_{t+1} is the column after ψ_t.
+    // Pieces of episodes stay whole: ψ_{t+1} is the column after ψ_t.
     let same_chunk = |_: &Position, next: &Position| {
         gathered += 1;
         let full = gathered >= at_once && next.starts;
@@ -264,7 +264,7 @@ fn add_dense(sums: &mut Sums, mut per_pair: Option<&mut PerPair>, buffers: &mut 
     }
 }
 
-/// Whether the place behind the last cut of an episode is gathered: sums for each pair need its ψ.
+/// Whether the place behind the last cut of a piece is gathered: sums for each pair need its ψ.
 #[derive(Clone, Copy, PartialEq)]
 enum Behind {
     Gathered,
@@ -275,18 +275,24 @@ enum Behind {
 #[derive(Clone, Copy)]
 struct Position {
     place: Place,
-    /// First of its episode.
+    /// First of its piece.
     starts: bool,
-    /// A cut, not the place behind the last one.
+    /// A cut, not the place behind the last one of the piece.
     is_cut: bool,
 }
 
 impl Position {
-    fn of(e: &Episode, behind: Behind) -> impl Iterator<Item = Position> + use<> {
-        let (first, cuts) = (e.first, e.cuts);
-        let last = if behind == Behind::Gathered && cuts > 0 { cuts + 1 } else { cuts };
-        let places = Episode { cuts: last, ..*e }.places();
-        places.map(move |place| Position { place, starts: place.at == first, is_cut: place.at < first + cuts })
+    /// The cuts of an episode, in pieces of at most `longest`.
+    fn of(e: &Episode, behind: Behind, longest: usize) -> impl Iterator<Item = Position> + use<> {
+        let Episode { first, end, cuts, weight } = *e;
+        let extra = usize::from(behind == Behind::Gathered);
+        (0..cuts).step_by(longest).flat_map(move |from| {
+            let to = cuts.min(from + longest);
+            (from..to + extra).map(move |t| {
+                let place = Place { first, at: first + t, end, weight };
+                Position { place, starts: t == from, is_cut: t < to }
+            })
+        })
     }
 }
 
@@ -433,6 +439,55 @@ fn add_outer(sums: &mut FxHashMap<(u32, u32), f64>, a: &[(u32, f64)], b: &[(u32,
     for &(j, y) in b {
         for &(i, x) in a {
             *sums.entry((i, j)).or_insert(0.0) += weight * x * y;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::CutRule;
+    use crate::domains;
+    use crate::params::LearnParams;
+    use crate::rng::Seed;
+    use crate::sequence::Fingerprints;
+
+    /// A long episode is gathered in several pieces; they must add up to the sum over its cuts one by one.
+    #[test]
+    fn pieces_of_a_long_episode_add_up() {
+        let tiger = domains::get("tiger").unwrap();
+        let z = domains::sample(&tiger, 1, 9000, Seed(1)).next().unwrap();
+        let mut pairs = z.steps.clone();
+        pairs.sort_unstable();
+        pairs.dedup();
+        for (dim, kept) in [(20, true), (150, false)] {
+            let params = LearnParams { test_dim: dim, history_dim: dim, max_test_length: 3, ..LearnParams::paper() };
+            let mut features = Features::new(&params, Fingerprints::of(tiger.alphabet()));
+            let batch = features.batch([(&z, 0.5)], CutRule { room: 3, limit: None });
+            let mut accumulator = Accumulator::new(&features, Wanted::Joint, &pairs);
+            accumulator.add(&features, &batch);
+            let moments = accumulator.finish(&features);
+            assert_eq!(moments.pairs.is_some(), kept);
+
+            let (d_t, d_h) = (features.tests.rows(), features.histories.rows());
+            let (mut psi, mut after, mut chi) = (vec![0.0; d_t], vec![0.0; d_t], vec![0.0; d_h]);
+            let mut joint = vec![0.0; d_t * d_h];
+            let mut per_pair = vec![0.0; d_t * d_h * pairs.len()];
+            for place in batch.places() {
+                features.fill_tests(&batch, place.at, place.end, &mut psi);
+                features.fill_tests(&batch, place.at + 1, place.end, &mut after);
+                features.fill_histories(&batch, place, &mut chi);
+                let slot = pairs.binary_search(&batch.steps[place.at]).unwrap();
+                for i in 0..d_t * d_h {
+                    joint[i] += 0.5 * psi[i % d_t] * chi[i / d_t];
+                    per_pair[slot * d_t * d_h + i] += 0.5 * after[i % d_t] * chi[i / d_t];
+                }
+            }
+            let close = |x: f64, y: f64| (x - y).abs() < 1e-9 * (1.0 + y.abs());
+            let Joint::Dense(ours) = &moments.joint else { panic!("spherical moments are dense") };
+            assert!((0..d_t * d_h).all(|i| close(ours[(i % d_t, i / d_t)], joint[i])));
+            let sums = moments.pairs.iter().flatten().flat_map(|pair| &pair.joint);
+            assert!(sums.zip(&per_pair).all(|(ours, theirs)| close(*ours, *theirs)));
         }
     }
 }

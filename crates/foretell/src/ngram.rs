@@ -45,12 +45,20 @@ impl Past {
     }
 
     pub(crate) fn push(&mut self, f: &Fingerprints, ao: ActionObservation) {
-        self.pairs.push(f.pair(ao));
+        self.push_pair(f.pair(ao));
+    }
+
+    /// One pair more than contexts need is kept, to know that they are not the whole history.
+    fn push_pair(&mut self, pair: u64) {
+        self.pairs.push(pair);
+        if self.pairs.len() > 4 * (self.length + 1) {
+            self.pairs.drain(..self.pairs.len() - (self.length + 1));
+        }
     }
 
     /// A step of which nothing is known.
     pub(crate) fn push_gap(&mut self) {
-        self.pairs.push(GAP);
+        self.push_pair(GAP);
     }
 
     /// Whether the longest context is the whole history, back to the start of the episode.

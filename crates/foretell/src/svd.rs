@@ -33,7 +33,7 @@ pub(crate) struct Svd {
 impl Svd {
     /// All singular triples of a dense matrix.
     pub(crate) fn thin(matrix: MatRef<'_, f64>) -> Result<Svd> {
-        let failed = |_| Error::data("the singular value decomposition did not converge", "check the logs for extreme weights");
+        let failed = |_| Error::data("the singular value decomposition did not converge", "use other dimensions or another seed");
         let svd = matrix.thin_svd().map_err(failed)?;
         let s = svd.S().column_vector().iter().copied().collect();
         Ok(Svd { u: svd.U().to_owned(), s, v: svd.V().to_owned() })
@@ -42,7 +42,7 @@ impl Svd {
     /// The leading triples by the eigenvectors of AᵀA: half the time of [`Svd::thin`], for matrices whose small singular
     /// values do not matter. Those below [`GRAM_NOISE`] of the largest are noise and cut off. At most `most` triples.
     pub(crate) fn of_gram(matrix: MatRef<'_, f64>, most: usize) -> Result<Svd> {
-        let failed = |_| Error::data("the eigenvalue decomposition did not converge", "check the logs for extreme weights");
+        let failed = |_| Error::data("the eigenvalue decomposition did not converge", "use other dimensions or another seed");
         let eigen = (matrix.transpose() * matrix).self_adjoint_eigen(faer::Side::Lower).map_err(failed)?;
         // Eigenvalues come in rising order.
         let n = eigen.U().ncols();

@@ -282,6 +282,9 @@ fn predictions_are_distributions_whatever_happened() {
         };
         let total: f64 = state.predict(ao.action).iter().sum::<f64>() + state.unseen();
         assert!((total - 1.0).abs() < 1e-9, "{total}");
+        if model.alphabet().observations().get(ao.observation.0 as usize).is_some_and(|o| o.terminal) {
+            continue;
+        }
         let p = state.update(ao);
         assert!(p > 0.0 && p <= 1.0, "{p}");
         assert!(state.state().iter().all(|x| x.is_finite()));
@@ -350,5 +353,46 @@ fn cut_rules_are_one_convention_for_all_sums() {
         let comes_next = zs.iter().flat_map(|z| z.cuts(rule)).any(|cut| cut.next() == ao);
         let is_zero = model.operator(ao).unwrap().iter().all(|x| *x == 0.0);
         assert_eq!(comes_next, !is_zero, "{ao:?}");
+    }
+}
+
+#[test]
+fn nothing_follows_the_end_and_the_end_does_not_lose_the_filter() {
+    let domain = domains::get("colored-gridworld").unwrap();
+    let model = learn(&colored(3000, 13), &LearnParams { rank: 12, ..LearnParams::default() }).unwrap();
+    let z = domains::sample(&domain, 3000, 13, Seed(14)).find(|z| z.end == End::Terminated).expect("one in a hundred ends");
+    let mut state = PredictiveState::new(&model);
+    z.steps[..z.steps.len() - 1].iter().for_each(|&ao| state.observe(ao));
+    let last = *z.steps.last().unwrap();
+    let lost = state.lost();
+    assert!(state.update(last) > 0.0);
+    assert_eq!(state.lost(), lost);
+    assert_eq!(state.probability(&z.steps[..1]), 0.0);
+    state.reset();
+    assert!(state.probability(&z.steps[..1]) > 0.0);
+}
+
+#[test]
+fn tiny_logs_and_tiny_alphabets_give_models() {
+    let coins = Pomdp::parse(COINS, "test").unwrap();
+    let tiger = domains::get("tiger").unwrap();
+    let maze = domains::get("colored-gridworld").unwrap();
+    let mut rng = Seed(15).rng();
+    let mut random = foretell::Uniform { actions: 3 };
+    let coin_logs: Vec<_> = (0..2000).map(|_| foretell::rollout(&mut coins.environment(), &mut random, 20, &mut rng)).collect();
+    let cases = [
+        (coins.alphabet(), coin_logs),
+        (tiger.alphabet(), domains::sample(&tiger, 1, 5, Seed(1)).collect()),
+        (tiger.alphabet(), domains::sample(&tiger, 2000, 20, Seed(2)).collect()),
+        (maze.alphabet(), domains::sample(&maze, 1, 13, Seed(3)).collect()),
+        (maze.alphabet(), domains::sample(&maze, 5, 13, Seed(4)).collect()),
+    ];
+    for (alphabet, episodes) in cases {
+        for dim in [1024, 2048] {
+            let params = LearnParams { test_dim: dim, history_dim: dim, ..LearnParams::default() };
+            let model = learn(&Logs::memory(alphabet.clone(), episodes.clone()), &params).unwrap();
+            let p = PredictiveState::new(&model).update(episodes[0].steps[0]);
+            assert!(p > 0.0 && p < 1.0, "{p}");
+        }
     }
 }

@@ -89,8 +89,25 @@ fn print(s: &Score) -> anyhow::Result<()> {
     report::say(report::table(&["predicted", "happened", "predictions"], rows))?;
 
     report::say(format!("\nfilter lost {}, {} of steps", plural(s.lost, "time"), percent(s.lost as f64 / s.steps as f64)))?;
+    if let Some(advice) = verdict(s) {
+        report::say(advice)?;
+    }
     if s.unseen > 0 {
         report::say(format!("{} had an action or observation never met in training", plural(s.unseen, "step")))?;
     }
     Ok(())
+}
+
+/// Says so where a baseline predicts better, at the last horizon that enough episodes reach.
+fn verdict(s: &Score) -> Option<String> {
+    const ENOUGH: u64 = 30;
+    let last = s.horizons.iter().rev().find(|h| h.episodes >= ENOUGH)?;
+    let at = |scores: &[HorizonScore]| scores[last.horizon - 1].log_likelihood;
+    let (name, best) = s.baselines.iter().map(|(name, scores)| (name, at(scores))).max_by(|x, y| x.1.total_cmp(&y.1))?;
+    (best > last.log_likelihood).then(|| {
+        format!(
+            "{name} predicts better at horizon {}: mix it in (--mix 0.2 or more), lower --rank, or learn from more episodes",
+            last.horizon
+        )
+    })
 }

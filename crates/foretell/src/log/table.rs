@@ -62,8 +62,11 @@ const SYNONYMS: [(Role, &[&str]); 12] = [
         &["new_obs", "next_obs", "next_observation", "next_observations", "new_observation", "new_observations"],
     ),
     (Role::Reward, &["reward", "rewards", "r", "rew"]),
-    (Role::Terminated, &["terminated", "terminateds", "terminal", "terminals", "is_terminal", "done", "dones"]),
-    (Role::Truncated, &["truncated", "truncateds", "timeout", "timeouts"]),
+    (
+        Role::Terminated,
+        &["terminated", "terminateds", "terminations", "termination", "terminal", "terminals", "is_terminal", "done", "dones"],
+    ),
+    (Role::Truncated, &["truncated", "truncateds", "truncations", "truncation", "timeout", "timeouts"]),
     (Role::First, &["is_first"]),
     (Role::Last, &["is_last"]),
     (Role::Probability, &["action_prob", "action_probability", "prob", "propensity"]),
