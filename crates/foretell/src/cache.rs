@@ -8,16 +8,15 @@ use std::sync::Mutex;
 use crate::projection::Columns;
 use crate::sequence::mix;
 
-/// Memory for the columns of one cache.
+/// Memory for the columns of one cache, shared out among the threads.
 const BYTES: usize = 16 << 20;
-/// Parts with a lock each, so that threads hardly meet.
-const SHARDS: usize = 64;
 /// Keys remembered as met once, for each column kept.
 const MET_PER_COLUMN: usize = 4;
 
 /// Columns that were asked for more than once.
 pub(crate) struct ColumnCache {
     columns: Columns,
+    /// One for each thread: all ask for the same short tests, and would wait for each other.
     shards: Vec<Mutex<Shard>>,
 }
 
@@ -31,7 +30,8 @@ struct Shard {
 
 impl ColumnCache {
     pub(crate) fn new(columns: Columns) -> ColumnCache {
-        let places = (BYTES / 8 / SHARDS / columns.dim()).max(1);
+        let threads = rayon::current_num_threads();
+        let places = (BYTES / 8 / threads / columns.dim()).max(1);
         let shard = || {
             Mutex::new(Shard {
                 met: vec![0; places * MET_PER_COLUMN],
@@ -39,13 +39,14 @@ impl ColumnCache {
                 values: vec![0.0; places * columns.dim()],
             })
         };
-        ColumnCache { columns, shards: (0..SHARDS).map(|_| shard()).collect() }
+        ColumnCache { columns, shards: (0..threads).map(|_| shard()).collect() }
     }
 
     /// out += φ(key)
     pub(crate) fn add(&self, key: u64, out: &mut [f64]) {
         let hash = mix(key);
-        let mut shard = self.shards[hash as usize % SHARDS].lock().expect("no thread panics while it holds a shard");
+        let thread = rayon::current_thread_index().unwrap_or(0) % self.shards.len();
+        let mut shard = self.shards[thread].lock().expect("no thread panics while it holds a shard");
         let Shard { met, kept, values } = &mut *shard;
         let place = |n: usize| ((u128::from(hash) * n as u128) >> 64) as usize;
         let at = place(kept.len());
