@@ -1,7 +1,7 @@
 //! Foretell learns a predictive model of a partially observable system from logged trajectories.
 //!
 //! The state of such a model is a vector of predictions: what will be observed if this is done? It is learned by
-//! compressed moments and linear algebra (CPSR; Hamilton, Milani Fard, Pineau 2014, cited as [H14]), so there are no
+//! compressed moments and linear algebra (CPSR; Hamilton, Milani Fard, Pineau 2014, cited as H14), so there are no
 //! restarts and no local optima.
 //!
 //! ```
