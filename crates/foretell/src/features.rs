@@ -69,7 +69,7 @@ pub(crate) struct Side {
 impl Side {
     fn new(projection: Projection, dim: usize, specials: usize, seed: Seed) -> Side {
         let columns = Columns::new(projection, dim, seed);
-        // Signs and buckets are made faster than they are looked up.
+        // Signs and buckets cost a few hashes to make.
         let cache = (projection == Projection::Spherical).then(|| ColumnCache::new(columns));
         Side { specials, columns, vocabulary: Vocabulary::default(), cache }
     }

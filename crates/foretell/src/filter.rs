@@ -16,7 +16,7 @@ pub trait Filter {
     fn state(&self) -> &[f64];
 }
 
-/// An observation given less than 1 % loses the filter: the best of the thresholds and remedies tried (see DEVIATIONS.md).
+/// An observation given less than 1 % of what the action's frequency allows loses the filter (see DEVIATIONS.md).
 const LOST: f64 = 1e-2;
 /// How many observations the mixture is worth, beside counts of the whole history, where the n-gram has half the weight.
 const PRIOR_STRENGTH: f64 = 5.0;

@@ -15,8 +15,8 @@ use crate::sparse::SparseMatrix;
 
 /// Independent sums into which hashed cuts are split; more would cost memory, fewer would leave threads idle.
 const LANES: usize = 4;
-/// Numbers of a gathered matrix Ψ or X (2 MiB, a level-2 cache): products of many cuts are several times faster than
-/// rank-1 updates.
+/// Numbers of a gathered matrix Ψ or X (2 MiB, a level-2 cache): one product of many cuts
+/// reuses what rank-1 updates would load again.
 const GATHERED: usize = 1 << 18;
 /// Largest d_T·d_H for which Σ̂_{T,ao,H} is kept for each pair: beyond, a second pass over the logs costs less than the products.
 const LARGEST_KEPT: usize = 1 << 14;
