@@ -103,6 +103,7 @@ fn dense_phi(side: &crate::features::Side, sequences: &[Sequence], f: &Fingerpri
         } else {
             let key = sequence.iter().fold(EMPTY, |key, &ao| extend(key, f.pair(ao)));
             side.columns.add(key, phi.col_as_slice_mut(j));
+            side.columns.rescale(phi.col_as_slice_mut(j));
         }
     }
     phi

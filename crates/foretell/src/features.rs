@@ -5,12 +5,12 @@
 //! Σ̂_H is the first row of Σ̂_TH and a symbol that ends the episode has a probability.
 //! χ_t = [specials | Σ φ_H(histories)]: see [`Features::specials`].
 
-use crate::cache::ColumnCache;
-use crate::data::{ActionObservation, CutRule, Trajectory};
+use crate::data::{ActionObservation, CutRule};
 use crate::params::{History, LearnParams, Start};
 use crate::projection::{Columns, Projection};
 use crate::rng::Seed;
 use crate::sequence::{EMPTY, Fingerprints, Vocabulary, extend};
+use crate::source::Episodes;
 
 /// Row of the null test in ψ.
 pub(crate) const NULL_TEST: usize = 0;
@@ -63,15 +63,12 @@ pub(crate) struct Side {
     pub(crate) columns: Columns,
     /// The sequences met, for the identity projection.
     vocabulary: Vocabulary,
-    cache: Option<ColumnCache>,
 }
 
 impl Side {
     fn new(projection: Projection, dim: usize, specials: usize, seed: Seed) -> Side {
         let columns = Columns::new(projection, dim, seed);
-        // Signs and buckets cost a few hashes to make.
-        let cache = (projection == Projection::Spherical).then(|| ColumnCache::new(columns));
-        Side { specials, columns, vocabulary: Vocabulary::default(), cache }
+        Side { specials, columns, vocabulary: Vocabulary::default() }
     }
 
     /// Length of a feature vector.
@@ -85,15 +82,6 @@ impl Side {
 
     pub(crate) fn is_hash(&self) -> bool {
         self.columns.projection().is_hash()
-    }
-
-    /// out += φ(key)
-    #[inline(always)]
-    fn add(&self, key: u64, out: &mut [f64]) {
-        match &self.cache {
-            Some(cache) => cache.add(key, out),
-            None => self.columns.add(key, out),
-        }
     }
 
     /// The row and value of a column that has a single non-zero.
@@ -148,14 +136,15 @@ impl Features {
     }
 
     /// Lays trajectories end to end. Weights scale what an episode adds to the sums.
-    pub(crate) fn batch<'a>(&mut self, trajectories: impl IntoIterator<Item = (&'a Trajectory, f64)>, rule: CutRule) -> Batch {
-        let mut batch = Batch { steps: Vec::new(), pairs: Vec::new(), prefixes: Vec::new(), episodes: Vec::new() };
-        for (z, weight) in trajectories {
-            let first = batch.steps.len();
-            let cuts = rule.count(z.steps.len(), z.end);
-            batch.steps.extend_from_slice(&z.steps);
-            batch.pairs.extend(z.steps.iter().map(|&ao| self.fingerprints.pair(ao)));
-            batch.episodes.push(Episode { first, end: batch.steps.len(), cuts, weight });
+    pub(crate) fn batch(&mut self, episodes: &Episodes, rule: CutRule) -> Batch {
+        let steps = episodes.steps().to_vec();
+        let pairs = steps.iter().map(|&ao| self.fingerprints.pair(ao)).collect();
+        let mut batch = Batch { steps, pairs, prefixes: Vec::new(), episodes: Vec::with_capacity(episodes.len()) };
+        let mut first = 0;
+        for z in episodes.iter() {
+            let end = first + z.steps.len();
+            batch.episodes.push(Episode { first, end, cuts: rule.count(z.steps.len(), z.end), weight: z.weight });
+            first = end;
         }
         if self.history == History::Prefix {
             self.name_prefixes(&mut batch);
@@ -256,7 +245,8 @@ impl Features {
         out.fill(0.0);
         out[NULL_TEST] = 1.0;
         let columns = &mut out[self.tests.specials..];
-        self.each_test(batch, at, end, |key| self.tests.add(key, columns));
+        self.each_test(batch, at, end, |key| self.tests.columns.add(key, columns));
+        self.tests.columns.rescale(columns);
     }
 
     /// out = χ of the cut
@@ -264,7 +254,8 @@ impl Features {
         out.fill(0.0);
         let (specials, columns) = out.split_at_mut(self.histories.specials);
         specials.copy_from_slice(&self.specials(place)[..specials.len()]);
-        self.each_history(batch, place, |key| self.histories.add(key, columns));
+        self.each_history(batch, place, |key| self.histories.columns.add(key, columns));
+        self.histories.columns.rescale(columns);
     }
 
     /// Calls `f` with each non-zero (row, value) of ψ, where columns have a single non-zero.

@@ -4,16 +4,15 @@
 //! operators, unless the moments of each pair were small enough to keep.
 //! Memory grows with d_T·d_H, d′² for each pair met, and the n-gram, not with the number of episodes.
 
-use std::collections::BTreeMap;
-
 use faer::linalg::triangular_solve::{solve_lower_triangular_in_place, solve_upper_triangular_in_place};
 use faer::prelude::Solve;
 use faer::{Mat, MatRef, Par, Side};
+use rustc_hash::FxHashMap;
 
 use crate::data::{ActionObservation, Alphabet, CutRule, End, Trajectory};
 use crate::error::{Error, Result};
 use crate::features::{Features, NULL_TEST};
-use crate::log::{Logs, Reader};
+use crate::log::Logs;
 use crate::model::{Model, Parts};
 use crate::moments::{Accumulator, Joint, Moments, Wanted};
 use crate::ngram::{Counter, NGram};
@@ -21,12 +20,9 @@ use crate::operators::{Bases, Operator, Operators};
 use crate::params::{Cuts, LearnParams, Regression};
 use crate::rng::Seed;
 use crate::sequence::Fingerprints;
+use crate::source::{Kept, Source, batches};
 use crate::svd::Svd;
 
-/// Steps read before they are worked on: large enough to share among threads, small enough to stay in cache.
-const BATCH_STEPS: usize = 1 << 15;
-/// Steps up to which logs are kept in memory between passes (2 MiB).
-const KEPT_STEPS: usize = 1 << 18;
 /// Largest dimension for which two-stage regression holds a covariance of uncompressed features (1 GiB each).
 const LARGEST_COVARIANCE: usize = 11_585;
 
@@ -77,93 +73,7 @@ pub fn learn_with_progress(logs: &Logs, params: &LearnParams, progress: &mut (dy
 ///
 /// Weights enter the moments and operators; the n-gram and the counts of symbols take each episode once.
 pub fn learn_weighted(alphabet: &Alphabet, episodes: &[(Trajectory, f64)], params: &LearnParams) -> Result<Model> {
-    learn_from(Source::Weighted(alphabet, episodes), params, &mut |_| {})
-}
-
-/// Where episodes come from; read once for each pass.
-#[derive(Clone, Copy)]
-enum Source<'a> {
-    Logs(&'a Logs),
-    Weighted(&'a Alphabet, &'a [(Trajectory, f64)]),
-}
-
-/// Episodes of small logs, kept from the survey so that they need not be read again.
-#[derive(Default)]
-struct Kept {
-    episodes: Vec<(Trajectory, f64)>,
-    steps: usize,
-}
-
-impl Kept {
-    fn add(&mut self, batch: &[(Trajectory, f64)]) {
-        self.steps += batch.iter().map(|(z, _)| z.steps.len()).sum::<usize>();
-        if self.steps > KEPT_STEPS {
-            self.episodes = Vec::new();
-            return;
-        }
-        // Learning has no use for rewards.
-        let bare =
-            |z: &Trajectory| Trajectory { steps: z.steps.clone(), rewards: vec![], action_probabilities: vec![], end: z.end };
-        self.episodes.extend(batch.iter().map(|(z, weight)| (bare(z), *weight)));
-    }
-
-    /// All episodes, if they were few enough.
-    fn all(&self) -> Option<&[(Trajectory, f64)]> {
-        (self.steps <= KEPT_STEPS).then_some(&self.episodes)
-    }
-}
-
-impl Source<'_> {
-    /// Gives `work` all episodes, batch by batch, reading ahead while it works. Returns the alphabet met and the number of episodes skipped.
-    fn each_batch(
-        &self,
-        alphabet: Alphabet,
-        mut work: impl FnMut(&Alphabet, &[(Trajectory, f64)]) + Send,
-    ) -> Result<(Alphabet, u64)> {
-        match self {
-            Source::Weighted(alphabet, episodes) => {
-                let mut rest = *episodes;
-                while !rest.is_empty() {
-                    let batch = rest.split_at(batch_end(rest)).0;
-                    work(alphabet, batch);
-                    rest = &rest[batch.len()..];
-                }
-                Ok(((*alphabet).clone(), 0))
-            }
-            Source::Logs(logs) => {
-                let mut reader = logs.open(alphabet)?;
-                let mut batch = read_batch(&mut reader)?;
-                while !batch.is_empty() {
-                    let met = reader.alphabet().clone();
-                    let (next, ()) = rayon::join(|| read_batch(&mut reader), || work(&met, &batch));
-                    batch = next?;
-                }
-                Ok((reader.alphabet().clone(), reader.skipped()))
-            }
-        }
-    }
-}
-
-/// How many episodes make a batch, as [`read_batch`] counts.
-fn batch_end(episodes: &[(Trajectory, f64)]) -> usize {
-    let mut steps = 0;
-    let before = |(z, _): &&(Trajectory, f64)| {
-        let fits = steps < BATCH_STEPS;
-        steps += z.steps.len();
-        fits
-    };
-    episodes.iter().take_while(before).count()
-}
-
-fn read_batch(reader: &mut Reader) -> Result<Vec<(Trajectory, f64)>> {
-    let (mut batch, mut steps) = (Vec::new(), 0);
-    while steps < BATCH_STEPS {
-        let Some(z) = reader.next() else { break };
-        let z = z?;
-        steps += z.steps.len();
-        batch.push((z, 1.0));
-    }
-    Ok(batch)
+    learn_from(Source::Held(alphabet, &batches(episodes)), params, &mut |_| {})
 }
 
 /// What the first look at the logs tells.
@@ -181,9 +91,9 @@ struct Survey {
 
 fn learn_from(source: Source<'_>, params: &LearnParams, progress: &mut (dyn FnMut(Progress) + Send)) -> Result<Model> {
     params.validate()?;
-    let mut kept = Kept::default();
+    let mut kept = Kept::new();
     let survey = survey(source, params, &mut kept, progress)?;
-    let source = kept.all().map_or(source, |episodes| Source::Weighted(&survey.alphabet, episodes));
+    let source = kept.all().map_or(source, |batches| Source::Held(&survey.alphabet, batches));
     let fingerprints = Fingerprints::of(&survey.alphabet);
     let mut features = Features::new(params, fingerprints);
     let rule = match params.cuts {
@@ -227,25 +137,23 @@ fn survey(
     progress: &mut (dyn FnMut(Progress) + Send),
 ) -> Result<Survey> {
     let (mut episodes, mut steps, mut longest_truncated) = (0, 0, None);
-    let mut counts = BTreeMap::new();
+    let mut counts = FxHashMap::default();
     let mut counter = Counter::new(params.ngram_length);
     let (alphabet, skipped) = source.each_batch(Alphabet::default(), |alphabet, batch| {
-        let fingerprints = Fingerprints::of(alphabet);
         kept.add(batch);
-        for (z, _) in batch {
-            counter.add(&fingerprints, z);
-            z.steps.iter().for_each(|&ao| *counts.entry(ao).or_insert(0) += 1);
-            if z.end == End::Truncated {
-                longest_truncated = longest_truncated.max(Some(z.steps.len()));
-            }
-            episodes += 1;
-            steps += z.steps.len() as u64;
-        }
+        counter.add(&Fingerprints::of(alphabet), batch);
+        batch.steps().iter().for_each(|&ao| *counts.entry(ao).or_insert(0) += 1);
+        let truncated = batch.iter().filter(|z| z.end == End::Truncated).map(|z| z.steps.len());
+        longest_truncated = longest_truncated.max(truncated.max());
+        episodes += batch.len() as u64;
+        steps += batch.steps().len() as u64;
         progress(Progress { pass: Pass::Survey, steps, total: None });
     })?;
     if steps == 0 {
         return Err(Error::data("the logs hold no steps", "give at least one episode"));
     }
+    let mut counts: Vec<(ActionObservation, u64)> = counts.into_iter().collect();
+    counts.sort_unstable();
     let (pairs, pair_counts) = counts.into_iter().unzip();
     Ok(Survey { alphabet, episodes, steps, skipped, pairs, pair_counts, longest_truncated, ngram: counter.finish() })
 }
@@ -265,7 +173,7 @@ fn moments(
     let mut accumulator = Accumulator::new(features, wanted, &survey.pairs);
     let mut steps = 0;
     source.each_batch(survey.alphabet.clone(), |_, episodes| {
-        let batch = features.batch(episodes.iter().map(|(z, w)| (z, *w)), rule);
+        let batch = features.batch(episodes, rule);
         features.learn_words(&batch);
         accumulator.add(features, &batch);
         steps += batch.steps.len() as u64;
@@ -292,7 +200,7 @@ fn second_pass(
     let mut operators = Operators::new(bases, &survey.pairs);
     let mut steps = 0;
     source.each_batch(survey.alphabet.clone(), |_, episodes| {
-        let batch = features.batch(episodes.iter().map(|(z, w)| (z, *w)), rule);
+        let batch = features.batch(episodes, rule);
         operators.add(features, &batch);
         steps += batch.steps.len() as u64;
         progress(Progress { pass: Pass::Operators, steps, total: Some(survey.steps) });

@@ -40,7 +40,6 @@
 //!
 //! Results are bit-identical for any number of threads (those of the current rayon pool).
 
-mod cache;
 pub mod data;
 #[cfg(test)]
 mod definitions;
@@ -63,6 +62,7 @@ pub mod pomdp;
 pub mod projection;
 pub mod rng;
 mod sequence;
+mod source;
 mod sparse;
 mod svd;
 

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use crate::data::ActionObservation;
-use crate::features::{Batch, Episode, Features, Place};
+use crate::features::{Batch, Features, Place};
 use crate::sparse::SparseMatrix;
 
 /// Independent sums into which hashed cuts are split; more would cost memory, fewer would leave threads idle.
@@ -18,7 +18,8 @@ const LANES: usize = 4;
 /// Numbers of a gathered matrix Ψ or X (2 MiB, a level-2 cache): one product of many cuts
 /// reuses what rank-1 updates would load again.
 const GATHERED: usize = 1 << 18;
-/// Largest d_T·d_H for which Σ̂_{T,ao,H} is kept for each pair: beyond, a second pass over the logs costs less than the products.
+/// Largest d_T·d_H for which Σ̂_{T,ao,H} of hashed columns is kept for each pair: beyond, a second pass over the logs costs less
+/// than the products with the bases.
 const LARGEST_KEPT: usize = 1 << 14;
 /// Most numbers kept over all pairs (64 MiB).
 const MOST_KEPT: usize = 1 << 23;
@@ -165,7 +166,7 @@ impl Accumulator {
         };
         let (d_t, d_h) = (tests.rows(), histories.rows());
         let small = d_t * d_h <= LARGEST_KEPT && pairs.len() * d_t * d_h <= MOST_KEPT;
-        let kept = small && wanted == Wanted::Joint && !matches!(layout, Layout::Counts(_));
+        let kept = small && wanted == Wanted::Joint && matches!(layout, Layout::Buckets(_));
         let per_pair = kept.then(|| PerPair {
             slots: pairs.iter().enumerate().map(|(slot, &ao)| (ao, slot)).collect(),
             sums: vec![PairSums { joint: vec![0.0; d_t * d_h], tests: vec![0.0; d_t], weight: 0.0 }; pairs.len()],
@@ -186,7 +187,7 @@ impl Accumulator {
                     per_pair.add_buckets(features, batch);
                 }
             }
-            Layout::Dense(sums, buffers) => add_dense(sums, self.per_pair.as_mut(), buffers, features, batch),
+            Layout::Dense(sums, buffers) => add_dense(sums, buffers, features, batch),
             Layout::Counts(counts) => add_counts(counts, features, batch, self.wanted),
         }
     }
@@ -243,98 +244,36 @@ fn add_square(sums: &mut [f64], d: usize, x: &[(usize, f64)], weight: f64) {
 }
 
 /// Gathers ψ and χ of the cuts as matrices Ψ, X and adds ΨXᵀ (and ΨΨᵀ, XXᵀ).
-fn add_dense(sums: &mut Sums, mut per_pair: Option<&mut PerPair>, buffers: &mut Buffers, features: &Features, batch: &Batch) {
+fn add_dense(sums: &mut Sums, buffers: &mut Buffers, features: &Features, batch: &Batch) {
     let at_once = (GATHERED / sums.d_t.max(sums.d_h)).max(512);
-    let behind = if per_pair.is_some() { Behind::Gathered } else { Behind::Left };
-    let positions: Vec<Position> = batch.episodes.iter().flat_map(|e| Position::of(e, behind, at_once)).collect();
-    let mut gathered = 0;
-    // Pieces of episodes stay whole: ψ_{t+1} is the column after ψ_t.
-    let same_chunk = |_: &Position, next: &Position| {
-        gathered += 1;
-        let full = gathered >= at_once && next.starts;
-        gathered = if full { 0 } else { gathered };
-        !full
-    };
-    for chunk in positions.chunk_by(same_chunk) {
-        let gathered = Gathered::new(features, batch, chunk, buffers);
-        gathered.add_to(sums);
-        if let Some(per_pair) = per_pair.as_deref_mut() {
-            per_pair.add_dense(&gathered, batch);
-        }
-    }
-}
-
-/// Whether the place behind the last cut of a piece is gathered: sums for each pair need its ψ.
-#[derive(Clone, Copy, PartialEq)]
-enum Behind {
-    Gathered,
-    Left,
-}
-
-/// A place whose features are gathered.
-#[derive(Clone, Copy)]
-struct Position {
-    place: Place,
-    /// First of its piece.
-    starts: bool,
-    /// A cut, not the place behind the last one of the piece.
-    is_cut: bool,
-}
-
-impl Position {
-    /// The cuts of an episode, in pieces of at most `longest`.
-    fn of(e: &Episode, behind: Behind, longest: usize) -> impl Iterator<Item = Position> + use<> {
-        let Episode { first, end, cuts, weight } = *e;
-        let extra = usize::from(behind == Behind::Gathered);
-        (0..cuts).step_by(longest).flat_map(move |from| {
-            let to = cuts.min(from + longest);
-            (from..to + extra).map(move |t| {
-                let place = Place { first, at: first + t, end, weight };
-                Position { place, starts: t == from, is_cut: t < to }
-            })
-        })
-    }
-}
-
-/// Features of some positions, as columns of Ψ and X; χ is zero where there is no cut.
-struct Gathered<'a> {
-    positions: &'a [Position],
-    d_t: usize,
-    d_h: usize,
-    psi: &'a [f64],
-    chi: &'a [f64],
-}
-
-impl<'a> Gathered<'a> {
-    fn new(features: &Features, batch: &Batch, positions: &'a [Position], buffers: &'a mut Buffers) -> Gathered<'a> {
-        let (d_t, d_h, n) = (features.tests.rows(), features.histories.rows(), positions.len());
-        let Buffers { psi, chi } = buffers;
-        psi.resize(d_t * n, 0.0);
-        chi.resize(d_h * n, 0.0);
-        let columns = (psi.par_chunks_mut(d_t), chi.par_chunks_mut(d_h), positions.par_iter());
-        columns.into_par_iter().with_min_len(16).for_each(|(psi, chi, Position { place, is_cut, .. })| {
-            features.fill_tests(batch, place.at, place.end, psi);
-            if *is_cut {
-                features.fill_histories(batch, *place, chi);
-            } else {
-                chi.fill(0.0);
-            }
-            if place.weight != 1.0 {
-                let root = place.weight.sqrt();
-                psi.iter_mut().chain(chi).for_each(|x| *x *= root);
-            }
-        });
-        Gathered { positions, d_t, d_h, psi, chi }
-    }
-
-    fn add_to(&self, sums: &mut Sums) {
-        let psi = MatRef::from_column_major_slice(self.psi, self.d_t, self.positions.len());
-        let chi = MatRef::from_column_major_slice(self.chi, self.d_h, self.positions.len());
+    let places: Vec<Place> = batch.places().collect();
+    for places in places.chunks(at_once) {
+        let (psi, chi) = buffers.gather(features, batch, places);
         add_product(&mut sums.th, psi, chi, Triangle::Whole);
         if !sums.tt.is_empty() {
             add_product(&mut sums.tt, psi, psi, Triangle::Lower);
             add_product(&mut sums.hh, chi, chi, Triangle::Lower);
         }
+    }
+}
+
+impl Buffers {
+    /// The features of some places as columns of Ψ and X.
+    fn gather(&mut self, features: &Features, batch: &Batch, places: &[Place]) -> (MatRef<'_, f64>, MatRef<'_, f64>) {
+        let (d_t, d_h, n) = (features.tests.rows(), features.histories.rows(), places.len());
+        let Buffers { psi, chi } = self;
+        psi.resize(d_t * n, 0.0);
+        chi.resize(d_h * n, 0.0);
+        let columns = (psi.par_chunks_mut(d_t), chi.par_chunks_mut(d_h), places.par_iter());
+        columns.into_par_iter().with_min_len(16).for_each(|(psi, chi, place)| {
+            features.fill_tests(batch, place.at, place.end, psi);
+            features.fill_histories(batch, *place, chi);
+            if place.weight != 1.0 {
+                let root = place.weight.sqrt();
+                psi.iter_mut().chain(chi).for_each(|x| *x *= root);
+            }
+        });
+        (MatRef::from_column_major_slice(psi, d_t, n), MatRef::from_column_major_slice(chi, d_h, n))
     }
 }
 
@@ -357,34 +296,6 @@ impl PerPair {
             }
         });
     }
-
-    /// Adds gathered cuts, a product for each pair.
-    fn add_dense(&mut self, gathered: &Gathered<'_>, batch: &Batch) {
-        let Gathered { positions, d_t, d_h, psi, chi } = gathered;
-        let mut groups = vec![Vec::new(); self.sums.len()];
-        for (j, position) in positions.iter().enumerate().filter(|(_, position)| position.is_cut) {
-            groups[self.slots[&batch.steps[position.place.at]]].push(j);
-        }
-        self.sums.par_iter_mut().zip(&groups).filter(|(_, columns)| !columns.is_empty()).for_each(|(sums, columns)| {
-            let after: Vec<f64> = columns.iter().flat_map(|j| &psi[(j + 1) * d_t..(j + 2) * d_t]).copied().collect();
-            let before: Vec<f64> = columns.iter().flat_map(|j| &chi[j * d_h..(j + 1) * d_h]).copied().collect();
-            for (j, after) in columns.iter().zip(after.chunks_exact(*d_t)) {
-                let weight = positions[*j].place.weight;
-                let root = weight.sqrt();
-                sums.tests.iter_mut().zip(after).for_each(|(s, y)| *s += root * y);
-                sums.weight += weight;
-            }
-            let after = MatRef::from_column_major_slice(&after, *d_t, columns.len());
-            let before = MatRef::from_column_major_slice(&before, *d_h, columns.len());
-            add_block(&mut sums.joint, after, before);
-        });
-    }
-}
-
-/// sums += A Bᵀ
-fn add_block(sums: &mut [f64], a: MatRef<'_, f64>, b: MatRef<'_, f64>) {
-    let target = MatMut::from_column_major_slice_mut(sums, a.nrows(), b.nrows());
-    matmul(target, Accum::Add, a, b.transpose(), 1.0, Par::Seq);
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -451,43 +362,31 @@ mod tests {
     use crate::params::LearnParams;
     use crate::rng::Seed;
     use crate::sequence::Fingerprints;
+    use crate::source::Episodes;
 
     /// A long episode is gathered in several pieces; they must add up to the sum over its cuts one by one.
     #[test]
     fn pieces_of_a_long_episode_add_up() {
         let tiger = domains::get("tiger").unwrap();
         let z = domains::sample(&tiger, 1, 9000, Seed(1)).next().unwrap();
-        let mut pairs = z.steps.clone();
-        pairs.sort_unstable();
-        pairs.dedup();
-        for (dim, kept) in [(20, true), (150, false)] {
-            let params = LearnParams { test_dim: dim, history_dim: dim, max_test_length: 3, ..LearnParams::paper() };
-            let mut features = Features::new(&params, Fingerprints::of(tiger.alphabet()));
-            let batch = features.batch([(&z, 0.5)], CutRule { room: 3, limit: None });
-            let mut accumulator = Accumulator::new(&features, Wanted::Joint, &pairs);
-            accumulator.add(&features, &batch);
-            let moments = accumulator.finish(&features);
-            assert_eq!(moments.pairs.is_some(), kept);
+        let mut episodes = Episodes::default();
+        episodes.push(&z, 0.5);
+        let params = LearnParams { test_dim: 150, history_dim: 150, max_test_length: 3, ..LearnParams::paper() };
+        let mut features = Features::new(&params, Fingerprints::of(tiger.alphabet()));
+        let batch = features.batch(&episodes, CutRule { room: 3, limit: None });
+        let mut accumulator = Accumulator::new(&features, Wanted::Joint, &[]);
+        accumulator.add(&features, &batch);
+        let Joint::Dense(ours) = accumulator.finish(&features).joint else { panic!("spherical moments are dense") };
 
-            let (d_t, d_h) = (features.tests.rows(), features.histories.rows());
-            let (mut psi, mut after, mut chi) = (vec![0.0; d_t], vec![0.0; d_t], vec![0.0; d_h]);
-            let mut joint = vec![0.0; d_t * d_h];
-            let mut per_pair = vec![0.0; d_t * d_h * pairs.len()];
-            for place in batch.places() {
-                features.fill_tests(&batch, place.at, place.end, &mut psi);
-                features.fill_tests(&batch, place.at + 1, place.end, &mut after);
-                features.fill_histories(&batch, place, &mut chi);
-                let slot = pairs.binary_search(&batch.steps[place.at]).unwrap();
-                for i in 0..d_t * d_h {
-                    joint[i] += 0.5 * psi[i % d_t] * chi[i / d_t];
-                    per_pair[slot * d_t * d_h + i] += 0.5 * after[i % d_t] * chi[i / d_t];
-                }
-            }
-            let close = |x: f64, y: f64| (x - y).abs() < 1e-9 * (1.0 + y.abs());
-            let Joint::Dense(ours) = &moments.joint else { panic!("spherical moments are dense") };
-            assert!((0..d_t * d_h).all(|i| close(ours[(i % d_t, i / d_t)], joint[i])));
-            let sums = moments.pairs.iter().flatten().flat_map(|pair| &pair.joint);
-            assert!(sums.zip(&per_pair).all(|(ours, theirs)| close(*ours, *theirs)));
+        let (d_t, d_h) = (features.tests.rows(), features.histories.rows());
+        let (mut psi, mut chi) = (vec![0.0; d_t], vec![0.0; d_h]);
+        let mut joint = vec![0.0; d_t * d_h];
+        for place in batch.places() {
+            features.fill_tests(&batch, place.at, place.end, &mut psi);
+            features.fill_histories(&batch, place, &mut chi);
+            (0..d_t * d_h).for_each(|i| joint[i] += 0.5 * psi[i % d_t] * chi[i / d_t]);
         }
+        let close = |x: f64, y: f64| (x - y).abs() < 1e-9 * (1.0 + y.abs());
+        assert!((0..d_t * d_h).all(|i| close(ours[(i % d_t, i / d_t)], joint[i])));
     }
 }

@@ -6,24 +6,31 @@
 
 use std::ops::Range;
 
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use crate::data::{Action, ActionObservation, Observation, Trajectory};
+use crate::data::{Action, ActionObservation, Observation};
 use crate::sequence::{EMPTY, Fingerprints, extend};
+use crate::source::Episodes;
 
 /// Stands in a past for the start of an episode.
 const START: u64 = 0x5354_4152_5400_0000;
 /// Stands in a past for a step that is not known: no context reaches beyond it.
 const GAP: u64 = 0x4741_5000_0000_0000;
-/// Most (context, observation) counts kept; contexts first met later are left to back-off, so memory is bounded.
-const MOST_COUNTS: usize = 1 << 23;
+/// A level that has so many counts takes no more, so memory is bounded; what it has is a sample of the logs.
+const MOST_COUNTS: usize = 1 << 21;
 
-/// Counts in the making.
-#[derive(Clone, Debug, Default)]
+/// Counts in the making, for contexts of 0, 1, 2, … pairs.
+#[derive(Clone, Debug)]
 pub(crate) struct Counter {
+    levels: Vec<Level>,
+}
+
+/// Counts of what follows the contexts of one length, by context and observation.
+#[derive(Clone, Debug, Default)]
+struct Level {
     length: usize,
-    contexts: FxHashMap<u64, u32>,
-    counts: FxHashMap<(u32, Observation), u32>,
+    counts: FxHashMap<(u64, Observation), u32>,
 }
 
 /// The recent past of an episode, as fingerprints of its pairs.
@@ -68,7 +75,7 @@ impl Past {
 
     /// Keys of the contexts of the next step, shortest first: the action alone, then with 1, 2, … pairs of the past.
     fn contexts(&self, f: &Fingerprints, a: Action) -> impl Iterator<Item = u64> {
-        let bare = extend(EMPTY, f.action(a));
+        let bare = bare(f, a);
         let pairs = self.pairs.iter().rev().take(self.length).take_while(|&&pair| pair != GAP);
         std::iter::once(bare).chain(pairs.scan(bare, |key, &pair| {
             *key = extend(*key, pair);
@@ -79,38 +86,54 @@ impl Past {
 
 impl Counter {
     pub(crate) fn new(length: usize) -> Counter {
-        Counter { length, ..Counter::default() }
+        Counter { levels: (0..=length).map(|length| Level { length, ..Level::default() }).collect() }
     }
 
-    /// Counts every step of an episode. Fingerprints must cover its symbols.
-    pub(crate) fn add(&mut self, f: &Fingerprints, z: &Trajectory) {
-        let mut past = Past::new(self.length);
-        for &ao in &z.steps {
-            for key in past.contexts(f, ao.action) {
-                let full = self.counts.len() >= MOST_COUNTS;
-                let next = self.contexts.len() as u32;
-                let context = match self.contexts.get(&key) {
-                    Some(&context) => context,
-                    None if full => break,
-                    None => *self.contexts.entry(key).or_insert(next),
-                };
-                *self.counts.entry((context, ao.observation)).or_insert(0) += 1;
+    /// Counts every step of the episodes. Fingerprints must cover their symbols.
+    pub(crate) fn add(&mut self, f: &Fingerprints, episodes: &Episodes) {
+        let pairs: Vec<u64> = episodes.steps().iter().map(|&ao| f.pair(ao)).collect();
+        self.levels.par_iter_mut().filter(|level| level.counts.len() < MOST_COUNTS).for_each(|level| {
+            let mut rest = &pairs[..];
+            for z in episodes.iter() {
+                let (past, others) = rest.split_at(z.steps.len());
+                level.add(f, z.steps, past);
+                rest = others;
             }
-            past.push(f, ao);
-        }
+        });
     }
 
     pub(crate) fn finish(self) -> NGram {
-        let mut keys = vec![0; self.contexts.len()];
-        self.contexts.iter().for_each(|(&key, &context)| keys[context as usize] = key);
-        let mut counts: Vec<_> = self.counts.into_iter().collect();
-        counts.sort_unstable_by_key(|&(place, _)| place);
-        let mut start = vec![0u32; keys.len() + 1];
-        counts.iter().for_each(|&((context, _), _)| start[context as usize + 1] += 1);
-        (0..keys.len()).for_each(|i| start[i + 1] += start[i]);
-        let symbols = counts.iter().map(|&((_, o), _)| o.0).collect();
-        NGram::new(self.length, keys, start, symbols, counts.iter().map(|c| c.1).collect())
+        let length = self.levels.len() - 1;
+        let (mut keys, mut start, mut symbols, mut numbers) = (Vec::new(), vec![0], Vec::new(), Vec::new());
+        for level in self.levels {
+            let mut counts: Vec<_> = level.counts.into_iter().collect();
+            counts.sort_unstable_by_key(|&(place, _)| place);
+            for context in counts.chunk_by(|((x, _), _), ((y, _), _)| x == y) {
+                keys.push(context[0].0.0);
+                symbols.extend(context.iter().map(|((_, o), _)| o.0));
+                numbers.extend(context.iter().map(|(_, n)| n));
+                start.push(symbols.len() as u32);
+            }
+        }
+        NGram::new(length, keys, start, symbols, numbers)
     }
+}
+
+impl Level {
+    /// Counts the steps of an episode, of which `pairs` are the fingerprints.
+    fn add(&mut self, f: &Fingerprints, steps: &[ActionObservation], pairs: &[u64]) {
+        // With t steps behind it, and the start before them, a context can have up to t + 1 pairs.
+        for t in self.length.saturating_sub(1)..steps.len() {
+            let past = pairs[..t].iter().rev().copied().chain([START]).take(self.length);
+            let context = past.fold(bare(f, steps[t].action), extend);
+            *self.counts.entry((context, steps[t].observation)).or_insert(0) += 1;
+        }
+    }
+}
+
+/// The key of an action without context.
+fn bare(f: &Fingerprints, a: Action) -> u64 {
+    extend(EMPTY, f.action(a))
 }
 
 /// A trained back-off n-gram.
@@ -178,7 +201,7 @@ impl NGram {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::{Alphabet, End};
+    use crate::data::{Alphabet, End, Trajectory};
 
     fn alphabet() -> Alphabet {
         let mut alphabet = Alphabet::default();
@@ -189,9 +212,12 @@ mod tests {
         alphabet
     }
 
-    fn episode(symbols: &[u32]) -> Trajectory {
+    fn episode(symbols: &[u32]) -> Episodes {
         let steps: Vec<_> = symbols.iter().map(|&o| ActionObservation::new(0, o)).collect();
-        Trajectory { rewards: vec![None; steps.len()], steps, action_probabilities: vec![], end: End::Truncated }
+        let z = Trajectory { rewards: vec![None; steps.len()], steps, action_probabilities: vec![], end: End::Truncated };
+        let mut episodes = Episodes::default();
+        episodes.push(&z, 1.0);
+        episodes
     }
 
     #[test]

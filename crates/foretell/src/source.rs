@@ -1,0 +1,138 @@
+//! Where learning gets its episodes from, batch by batch, as often as there are passes.
+
+use crate::data::{ActionObservation, Alphabet, End, Trajectory};
+use crate::error::Result;
+use crate::log::{Logs, Reader};
+
+/// Steps read before they are worked on: large enough to share among threads, small enough to stay in cache.
+const BATCH_STEPS: usize = 1 << 15;
+/// Batches up to which logs are kept in memory between passes (2 MiB).
+const MOST_KEPT: usize = 8;
+
+/// Episodes laid end to end, without their rewards.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Episodes {
+    steps: Vec<ActionObservation>,
+    ends: Vec<Ending>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Ending {
+    /// Where the steps of the episode end.
+    at: usize,
+    how: End,
+    weight: f64,
+}
+
+/// One of [`Episodes`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Episode<'a> {
+    pub(crate) steps: &'a [ActionObservation],
+    pub(crate) end: End,
+    /// How often it counts.
+    pub(crate) weight: f64,
+}
+
+impl Episodes {
+    pub(crate) fn push(&mut self, z: &Trajectory, weight: f64) {
+        self.steps.extend_from_slice(&z.steps);
+        self.ends.push(Ending { at: self.steps.len(), how: z.end, weight });
+    }
+
+    /// The steps of all episodes.
+    pub(crate) fn steps(&self) -> &[ActionObservation] {
+        &self.steps
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Episode<'_>> {
+        let mut first = 0;
+        self.ends.iter().map(move |end| {
+            let steps = &self.steps[std::mem::replace(&mut first, end.at)..end.at];
+            Episode { steps, end: end.how, weight: end.weight }
+        })
+    }
+
+    fn is_full(&self) -> bool {
+        self.steps.len() >= BATCH_STEPS
+    }
+}
+
+/// The batches of weighted episodes.
+pub(crate) fn batches(episodes: &[(Trajectory, f64)]) -> Vec<Episodes> {
+    let mut batches = vec![Episodes::default()];
+    for (z, weight) in episodes {
+        if batches.last().is_some_and(Episodes::is_full) {
+            batches.push(Episodes::default());
+        }
+        batches.last_mut().expect("there is one from the start").push(z, *weight);
+    }
+    batches
+}
+
+/// Where episodes come from.
+#[derive(Clone, Copy)]
+pub(crate) enum Source<'a> {
+    Logs(&'a Logs),
+    Held(&'a Alphabet, &'a [Episodes]),
+}
+
+impl Source<'_> {
+    /// Gives `work` all episodes, batch by batch, reading ahead while it works. Returns the alphabet met and the number of
+    /// episodes skipped.
+    pub(crate) fn each_batch(
+        &self,
+        alphabet: Alphabet,
+        mut work: impl FnMut(&Alphabet, &Episodes) + Send,
+    ) -> Result<(Alphabet, u64)> {
+        match self {
+            Source::Held(alphabet, batches) => {
+                batches.iter().for_each(|batch| work(alphabet, batch));
+                Ok(((*alphabet).clone(), 0))
+            }
+            Source::Logs(logs) => {
+                let mut reader = logs.open(alphabet)?;
+                let mut batch = read_batch(&mut reader)?;
+                while batch.len() > 0 {
+                    let met = reader.alphabet().clone();
+                    let (next, ()) = rayon::join(|| read_batch(&mut reader), || work(&met, &batch));
+                    batch = next?;
+                }
+                Ok((reader.alphabet().clone(), reader.skipped()))
+            }
+        }
+    }
+}
+
+fn read_batch(reader: &mut Reader) -> Result<Episodes> {
+    let mut batch = Episodes::default();
+    while !batch.is_full() {
+        let Some(z) = reader.next() else { break };
+        batch.push(&z?, 1.0);
+    }
+    Ok(batch)
+}
+
+/// The batches of small logs, kept so that they need not be read again.
+pub(crate) struct Kept(Option<Vec<Episodes>>);
+
+impl Kept {
+    pub(crate) fn new() -> Kept {
+        Kept(Some(Vec::new()))
+    }
+
+    pub(crate) fn add(&mut self, batch: &Episodes) {
+        match &mut self.0 {
+            Some(batches) if batches.len() < MOST_KEPT => batches.push(batch.clone()),
+            kept => *kept = None,
+        }
+    }
+
+    /// All batches, if they were few enough.
+    pub(crate) fn all(&self) -> Option<&[Episodes]> {
+        self.0.as_deref()
+    }
+}
