@@ -104,18 +104,15 @@ impl Counter {
 
     pub(crate) fn finish(self) -> NGram {
         let length = self.levels.len() - 1;
-        let (mut keys, mut start, mut symbols, mut numbers) = (Vec::new(), vec![0], Vec::new(), Vec::new());
-        for level in self.levels {
-            let mut counts: Vec<_> = level.counts.into_iter().collect();
-            counts.sort_unstable_by_key(|&(place, _)| place);
-            for context in counts.chunk_by(|((x, _), _), ((y, _), _)| x == y) {
-                keys.push(context[0].0.0);
-                symbols.extend(context.iter().map(|((_, o), _)| o.0));
-                numbers.extend(context.iter().map(|(_, n)| n));
-                start.push(symbols.len() as u32);
-            }
+        let mut counts: Vec<_> = self.levels.into_iter().flat_map(|level| level.counts).collect();
+        counts.sort_unstable();
+        let (mut keys, mut start) = (Vec::new(), vec![0]);
+        for context in counts.chunk_by(|((x, _), _), ((y, _), _)| x == y) {
+            keys.push(context[0].0.0);
+            start.push(start[start.len() - 1] + context.len() as u32);
         }
-        NGram::new(length, keys, start, symbols, numbers)
+        let (symbols, counts) = counts.into_iter().map(|((_, o), n)| (o.0, n)).unzip();
+        NGram { length, keys, start, symbols, counts }
     }
 }
 
@@ -141,21 +138,15 @@ fn bare(f: &Fingerprints, a: Action) -> u64 {
 pub struct NGram {
     /// Longest context, in pairs.
     pub(crate) length: usize,
-    /// Key of each context.
+    /// Key of each context, in ascending order.
     pub(crate) keys: Vec<u64>,
     /// Where the counts of each context start; one more than there are contexts.
     pub(crate) start: Vec<u32>,
     pub(crate) symbols: Vec<u32>,
     pub(crate) counts: Vec<u32>,
-    index: FxHashMap<u64, u32>,
 }
 
 impl NGram {
-    pub(crate) fn new(length: usize, keys: Vec<u64>, start: Vec<u32>, symbols: Vec<u32>, counts: Vec<u32>) -> NGram {
-        let index = keys.iter().enumerate().map(|(i, &key)| (key, i as u32)).collect();
-        NGram { length, keys, start, symbols, counts, index }
-    }
-
     /// Longest context, in pairs.
     pub fn length(&self) -> usize {
         self.length
@@ -184,7 +175,7 @@ impl NGram {
     }
 
     fn counts_of(&self, key: u64) -> Option<Range<usize>> {
-        let context = *self.index.get(&key)? as usize;
+        let context = self.keys.binary_search(&key).ok()?;
         Some(self.start[context] as usize..self.start[context + 1] as usize)
     }
 

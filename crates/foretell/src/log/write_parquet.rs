@@ -13,7 +13,7 @@ use parquet::file::properties::WriterProperties;
 use crate::log::write::{Output, Row};
 
 const BATCH: usize = 1 << 15; // rows that are gathered before they are encoded
-const ROW_GROUP: usize = 1 << 20; // rows; what is held in memory, encoded, before it goes to the file
+const ROW_GROUP: usize = 1 << 17; // rows; what is held in memory, encoded, before it goes to the file
 
 /// Rows on their way into a Parquet file. Strings are encoded by a dictionary, which is the default.
 pub(super) struct ParquetRows {

@@ -200,11 +200,13 @@ impl Arrays<'_> {
         let start = self.sized("ngram_start", self.u32s("ngram_start")?, keys.len() + 1)?;
         let met = self.u32s("ngram_symbols")?;
         let counts = self.sized("ngram_counts", self.u32s("ngram_counts")?, met.len())?;
-        let ordered = start.windows(2).all(|w| w[0] <= w[1]) && start.last().is_some_and(|&end| end as usize == met.len());
+        let ordered = keys.is_sorted()
+            && start.windows(2).all(|w| w[0] <= w[1])
+            && start.last().is_some_and(|&end| end as usize == met.len());
         if !ordered || met.iter().any(|&o| o as usize >= symbols) {
             return Err(self.damaged("the n-gram points outside its arrays"));
         }
-        Ok(NGram::new(length, keys, start, met, counts))
+        Ok(NGram { length, keys, start, symbols: met, counts })
     }
 
     fn check(&self, model: &Model) -> Result<()> {
