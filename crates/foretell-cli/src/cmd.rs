@@ -3,6 +3,7 @@
 pub mod domains;
 pub mod inspect;
 pub mod learn;
+pub mod play;
 pub mod predict;
 pub mod sample;
 pub mod score;

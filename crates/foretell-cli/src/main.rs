@@ -3,11 +3,13 @@
 //! Verbs are the flow. Standard output is data, standard error is progress and messages; exit 0, 1 (failed) or 2 (usage).
 
 mod cmd;
+mod game;
 mod input;
 mod output;
 mod plot;
 mod progress;
 mod report;
+mod screen;
 
 use std::process::ExitCode;
 
@@ -32,6 +34,7 @@ enum Verb {
     Predict(cmd::predict::Args),
     Sample(cmd::sample::Args),
     Domains(cmd::domains::Args),
+    Play(cmd::play::Args),
 }
 
 /// The command line, with the defaults of learning written into its help.
@@ -49,6 +52,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Verb::Predict(args) => cmd::predict::run(args),
         Verb::Sample(args) => cmd::sample::run(args),
         Verb::Domains(args) => cmd::domains::run(args),
+        Verb::Play(args) => cmd::play::run(args),
     })
 }
 

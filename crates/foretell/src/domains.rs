@@ -9,7 +9,7 @@ use std::path::Path;
 
 use rayon::prelude::*;
 
-use crate::data::{Alphabet, Trajectory};
+use crate::data::{Alphabet, Observation, Trajectory};
 use crate::env::{Environment, rollout};
 use crate::error::{Error, Result};
 use crate::policy::Uniform;
@@ -47,13 +47,14 @@ pub struct Domain {
 #[derive(Clone, Debug)]
 enum World {
     Finite(Pomdp),
+    Maze(Grid, Pomdp),
 }
 
 impl Domain {
     /// The exact model, where the domain is a finite POMDP.
     pub fn pomdp(&self) -> Option<&Pomdp> {
         match &self.world {
-            World::Finite(pomdp) => Some(pomdp),
+            World::Finite(pomdp) | World::Maze(_, pomdp) => Some(pomdp),
         }
     }
 
@@ -61,24 +62,46 @@ impl Domain {
     pub fn environment(&self) -> Box<dyn Environment + Send + '_> {
         match &self.world {
             World::Finite(pomdp) => Box::new(pomdp.environment()),
+            World::Maze(grid, pomdp) => Box::new(grid.environment(pomdp)),
         }
     }
 
     /// Its actions and observations.
     pub fn alphabet(&self) -> &Alphabet {
         match &self.world {
-            World::Finite(pomdp) => pomdp.alphabet(),
+            World::Finite(pomdp) | World::Maze(_, pomdp) => pomdp.alphabet(),
+        }
+    }
+
+    /// An observation in words; its name, where the domain has no better.
+    pub fn describe(&self, o: Observation) -> String {
+        let name = &self.alphabet().symbol(o).name;
+        match &self.world {
+            World::Finite(_) => format!("{name}."),
+            World::Maze(..) => grid::describe(name),
+        }
+    }
+
+    /// What an observation tells of the surroundings, drawn like [`Environment::picture`].
+    pub fn sketch(&self, o: Observation) -> Option<String> {
+        let name = &self.alphabet().symbol(o).name;
+        match &self.world {
+            World::Finite(_) => None,
+            World::Maze(..) => Some(grid::sketch(name)),
         }
     }
 
     fn finite(name: &str, story: &str, horizon: usize, pomdp: Pomdp) -> Domain {
-        Domain {
-            name: name.to_string(),
-            story: story.to_string(),
-            horizon,
-            discount: pomdp.discount(),
-            world: World::Finite(pomdp),
-        }
+        Domain::new(name, story, horizon, pomdp.discount(), World::Finite(pomdp))
+    }
+
+    fn maze(name: &str, story: &str, horizon: usize, grid: Grid) -> Domain {
+        let pomdp = grid.pomdp();
+        Domain::new(name, story, horizon, pomdp.discount(), World::Maze(grid, pomdp))
+    }
+
+    fn new(name: &str, story: &str, horizon: usize, discount: f64, world: World) -> Domain {
+        Domain { name: name.to_string(), story: story.to_string(), horizon, discount, world }
     }
 }
 
@@ -104,8 +127,7 @@ pub fn get(name_or_path: &str) -> Result<Domain> {
         return Ok(Domain::finite(name_or_path, "a model in Cassandra's format", FILE_HORIZON, pomdp));
     }
     if path.is_file() {
-        let pomdp = Grid::read(path)?.pomdp();
-        return Ok(Domain::finite(name_or_path, "a maze from a map", FILE_HORIZON, pomdp));
+        return Ok(Domain::maze(name_or_path, "a maze from a map", FILE_HORIZON, Grid::read(path)?));
     }
     let problem = format!("neither a built-in domain ({}) nor a .POMDP file nor a map", BUILT_IN.join(", "));
     Err(Error::parameter("domain", name_or_path, problem))
@@ -132,11 +154,11 @@ fn built_in(name: &str) -> Option<Domain> {
     Some(match name {
         "gridworld" => {
             let story = "a maze of 47 cells with slippery moves; what is seen are the walls around";
-            Domain::finite(name, story, grid::HORIZON, colored().without_colours().pomdp())
+            Domain::maze(name, story, grid::HORIZON, colored().without_colours())
         }
         "colored-gridworld" => {
             let story = "the same maze, where some walls are red, some blue, and some cannot be seen";
-            Domain::finite(name, story, grid::HORIZON, colored().pomdp())
+            Domain::maze(name, story, grid::HORIZON, colored())
         }
         "tiger" => {
             let story = "two doors, a tiger behind one: listen again, or open?";

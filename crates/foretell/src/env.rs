@@ -24,6 +24,10 @@ pub trait Environment {
     fn reset(&mut self, rng: &mut Rng);
     /// Takes `a`, which must be of its alphabet.
     fn step(&mut self, a: Action, rng: &mut Rng) -> Outcome;
+    /// The hidden state for people to see: a map, or a name. Nothing, if it does not tell.
+    fn picture(&self) -> String {
+        String::new()
+    }
 }
 
 /// One episode of `policy` in `env`: until the environment ends it, else truncated at `max_steps`.

@@ -31,8 +31,11 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use crate::data::{Action, Alphabet};
+use crate::env::{Environment, Outcome};
 use crate::error::{Error, Result};
-use crate::pomdp::{Pomdp, PomdpTables, RewardRule, Row};
+use crate::pomdp::{Pomdp, PomdpEnvironment, PomdpTables, RewardRule, Row};
+use crate::rng::Rng;
 
 /// Steps after which episodes of the built-in mazes are cut, as in \[H14 §6.3\].
 pub(super) const HORIZON: usize = 13;
@@ -65,6 +68,71 @@ enum Cell {
     Open,
     Start,
     Goal,
+}
+
+/// Somebody in a maze.
+pub(super) struct MazeEnvironment<'a> {
+    grid: &'a Grid,
+    inside: PomdpEnvironment<'a>,
+}
+
+impl Environment for MazeEnvironment<'_> {
+    fn alphabet(&self) -> &Alphabet {
+        self.inside.alphabet()
+    }
+
+    fn reset(&mut self, rng: &mut Rng) {
+        self.inside.reset(rng);
+    }
+
+    fn step(&mut self, a: Action, rng: &mut Rng) -> Outcome {
+        self.inside.step(a, rng)
+    }
+
+    /// The map: `@` who walks, `G` goals, `#` walls, or their colours.
+    fn picture(&self) -> String {
+        let here = self.grid.free().nth(self.inside.state());
+        let mark = |cell| match self.grid.cells[cell] {
+            _ if Some(cell) == here => '@',
+            Cell::Goal => 'G',
+            Cell::Wall => self.grid.colours.get(cell).map_or('#', |colour| char::from(b'0' + colour)),
+            Cell::Open | Cell::Start => ' ',
+        };
+        let cells: Vec<usize> = (0..self.grid.cells.len()).collect();
+        let rows = cells.chunks(self.grid.width).map(|row| row.iter().map(|&cell| mark(cell)).collect::<String>());
+        rows.map(|row| row + "\n").collect()
+    }
+}
+
+/// A view in words.
+pub(super) fn describe(view: &str) -> String {
+    let walls = |mark: char| {
+        let names = view.chars().zip(["north", "east", "south", "west"]);
+        names.filter(|&(seen, _)| seen == mark).map(|(_, name)| name).collect::<Vec<_>>().join(" and ")
+    };
+    let kinds = [('#', "A wall"), ('b', "A blue wall"), ('r', "A red wall")];
+    let seen: Vec<String> = kinds
+        .iter()
+        .map(|&(mark, what)| (what, walls(mark)))
+        .filter(|(_, w)| !w.is_empty())
+        .map(|(what, w)| format!("{what} {w}."))
+        .collect();
+    if seen.is_empty() { "No wall to be seen.".to_string() } else { seen.join(" ") }
+}
+
+/// A view as a little map, with the marks of [`MazeEnvironment::picture`].
+pub(super) fn sketch(view: &str) -> String {
+    let mark = |seen: char| match seen {
+        'b' => '0',
+        'r' => '2',
+        '.' => ' ',
+        other => other,
+    };
+    let around: Vec<char> = view.chars().map(mark).collect();
+    match around[..] {
+        [n, e, s, w] => format!(" {n} \n{w}@{e}\n {s} \n"),
+        _ => String::new(),
+    }
 }
 
 /// A rectangle of characters from a file.
@@ -132,7 +200,7 @@ impl Grid {
 
     /// The model of the maze; its states are the free cells, by rows, named like `r4c9`.
     pub fn pomdp(&self) -> Pomdp {
-        let free: Vec<usize> = (0..self.cells.len()).filter(|&cell| self.cells[cell] != Cell::Wall).collect();
+        let free: Vec<usize> = self.free().collect();
         let views: Vec<String> = free.iter().map(|&cell| self.view(cell)).collect();
         let observations: Vec<String> = views.iter().cloned().collect::<BTreeSet<_>>().into_iter().collect();
         let of_kind = |kind| -> Vec<usize> { (0..free.len()).filter(|&s| self.cells[free[s]] == kind).collect() };
@@ -156,6 +224,16 @@ impl Grid {
             observations,
         };
         Pomdp::new(tables).expect("a map that Grid::parse took is a valid model")
+    }
+
+    /// The cells without wall, which are the states of the model.
+    fn free(&self) -> impl Iterator<Item = usize> {
+        (0..self.cells.len()).filter(|&cell| self.cells[cell] != Cell::Wall)
+    }
+
+    /// Somebody in the maze, of which `pomdp` must be the model.
+    pub(super) fn environment<'a>(&'a self, pomdp: &'a Pomdp) -> MazeEnvironment<'a> {
+        MazeEnvironment { grid: self, inside: pomdp.environment() }
     }
 
     /// T(· | d, cell) over the free cells.

@@ -45,4 +45,8 @@ impl Environment for PomdpEnvironment<'_> {
         let reward = moved.map_or(0.0, |to| self.pomdp.reward(a, from, to, observation));
         Outcome { observation, reward }
     }
+
+    fn picture(&self) -> String {
+        self.pomdp.states()[self.state].clone()
+    }
 }

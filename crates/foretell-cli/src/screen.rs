@@ -1,0 +1,180 @@
+//! A game on the terminal.
+
+use std::io;
+
+use foretell::Action;
+use ratatui::Frame;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style, Stylize};
+use ratatui::text::{Line, Span, Text};
+use ratatui::widgets::{Block, BorderType, Padding, Paragraph, Wrap};
+
+use crate::game::{Game, Over, reward};
+
+/// Widest the side with the perceptions gets.
+const PERCEPTS: u16 = 46;
+
+/// What is on the screen.
+struct Screen<'a> {
+    game: Game<'a>,
+    reveal: bool,
+}
+
+/// Whether to go on.
+#[derive(Debug, PartialEq)]
+enum Then {
+    Continue,
+    Quit,
+}
+
+/// Lets a person play until they quit.
+pub fn play(game: Game<'_>, reveal: bool) -> io::Result<()> {
+    let mut screen = Screen { game, reveal };
+    let mut terminal = ratatui::try_init()?;
+    let played = (|| {
+        loop {
+            terminal.draw(|frame| screen.draw(frame))?;
+            match event::read()? {
+                Event::Key(key) if key.kind != KeyEventKind::Release && screen.press(key) == Then::Quit => return Ok(()),
+                _ => {}
+            }
+        }
+    })();
+    ratatui::restore();
+    played
+}
+
+impl Screen<'_> {
+    fn press(&mut self, key: KeyEvent) -> Then {
+        match key.code {
+            KeyCode::Esc => return Then::Quit,
+            KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => return Then::Quit,
+            KeyCode::Tab => self.reveal = !self.reveal,
+            KeyCode::Enter => self.game.restart(),
+            // A key pressed in haste must not begin the next episode.
+            _ if self.game.over().is_some() => {}
+            code => {
+                if let Some(a) = self.action(code) {
+                    self.game.act(a);
+                }
+            }
+        }
+        Then::Continue
+    }
+
+    /// Arrows are the points of the compass, digits count the actions, letters begin their names.
+    fn action(&self, code: KeyCode) -> Option<Action> {
+        let named = |names: [&str; 2]| names.into_iter().find_map(|name| self.game.action(name));
+        match code {
+            KeyCode::Up => named(["N", "up"]),
+            KeyCode::Right => named(["E", "right"]),
+            KeyCode::Down => named(["S", "down"]),
+            KeyCode::Left => named(["W", "left"]),
+            KeyCode::Char(digit @ '1'..='9') => {
+                let i = digit as usize - '1' as usize;
+                (i < self.game.domain.alphabet().actions().len()).then_some(Action(i as u32))
+            }
+            KeyCode::Char(letter) => self.game.action(&letter.to_string()),
+            _ => None,
+        }
+    }
+
+    fn draw(&self, frame: &mut Frame<'_>) {
+        let [title, body, actions, footer] =
+            Layout::vertical([Constraint::Length(1), Constraint::Min(8), Constraint::Length(1), Constraint::Length(1)])
+                .areas(frame.area());
+        let domain = self.game.domain;
+        frame.render_widget(Line::from(vec![domain.name.as_str().bold(), "  ".into(), domain.story.as_str().dim()]), title);
+        let [left, right] = Layout::horizontal([Constraint::Max(PERCEPTS), Constraint::Min(0)]).areas(body);
+        let [percepts, score] = Layout::vertical([Constraint::Min(5), Constraint::Length(7)]).areas(left);
+        self.draw_percepts(frame, percepts);
+        self.draw_score(frame, score);
+        self.draw_hidden(frame, right);
+        frame.render_widget(self.actions(), actions);
+        frame.render_widget(Line::from("Enter new episode · Tab what is hidden · Esc quit").dim(), footer);
+    }
+
+    fn draw_percepts(&self, frame: &mut Frame<'_>, area: Rect) {
+        let last = self.game.steps.last().map(|(_, outcome)| outcome.observation);
+        let mut text = last.and_then(|o| self.game.domain.sketch(o)).map_or(Text::default(), |sketch| picture(&sketch));
+        if !text.lines.is_empty() {
+            text.push_line("");
+        }
+        text.push_line(self.game.words().unwrap_or_else(|| "Nothing yet: you see what your first action leads to.".to_string()));
+        if let Some(verdict) = self.game.verdict() {
+            text.push_line("");
+            text.push_line(Line::from(verdict).bold().fg(if self.game.total() > 0.0 { Color::Green } else { Color::Red }));
+            text.push_line("Press Enter to play again.");
+        }
+        frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: false }).block(block("what you perceive")), area);
+    }
+
+    fn draw_score(&self, frame: &mut Frame<'_>, area: Rect) {
+        let game = &self.game;
+        let names = game.domain.alphabet().actions();
+        let took = |(a, outcome): &(Action, foretell::Outcome)| format!("{} {}", names[a.0 as usize], reward(outcome.reward));
+        let recent: Vec<String> = game.steps.iter().rev().take(8).map(took).collect();
+        let best = game.best.map_or("–".to_string(), reward);
+        let lines = vec![
+            Line::from(format!("episode {}   step {} of {}", game.episode, game.steps.len(), game.max_steps())),
+            Line::from(vec!["total ".into(), reward(game.total()).bold(), format!("   best {best}").into()]),
+            Line::from(""),
+            Line::from(recent.join(" · ")).dim(),
+        ];
+        frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: false }).block(block("score")), area);
+    }
+
+    fn draw_hidden(&self, frame: &mut Frame<'_>, area: Rect) {
+        // What was hidden is no secret once the episode is over.
+        let shown = self.reveal || self.game.over() == Some(Over::Ended);
+        let text = if shown { picture(&self.game.picture()) } else { Text::default() };
+        frame.render_widget(Paragraph::new(text).block(block(if shown { "what is hidden" } else { "hidden" })), area);
+    }
+
+    fn actions(&self) -> Line<'_> {
+        let mut spans: Vec<Span<'_>> = Vec::new();
+        for (i, name) in self.game.domain.alphabet().actions().iter().enumerate() {
+            spans.extend([format!(" {} ", i + 1).reversed(), format!(" {name}  ").into()]);
+        }
+        if self.action(KeyCode::Up).is_some() {
+            spans.push("or the arrow keys".dim());
+        }
+        Line::from(spans)
+    }
+}
+
+fn block(title: &str) -> Block<'_> {
+    Block::bordered().border_type(BorderType::Rounded).padding(Padding::horizontal(1)).title(format!(" {title} "))
+}
+
+/// A picture in colours. One line of text, like the name of a state, is left as it is.
+fn picture(text: &str) -> Text<'static> {
+    if !text.trim_end().contains('\n') {
+        return Text::from(text.to_string());
+    }
+    let line = |line: &str| Line::from(line.chars().map(cell).collect::<Vec<_>>());
+    Text::from(text.lines().map(line).collect::<Vec<_>>())
+}
+
+/// A mark of a picture, two columns wide since a terminal's cells are twice as high as wide.
+fn cell(mark: char) -> Span<'static> {
+    let bright = |color| Style::new().fg(color).add_modifier(Modifier::BOLD);
+    let wall = |color| ("██".to_string(), Style::new().fg(color));
+    let (shown, style) = match mark {
+        '#' | '0' => wall(Color::Blue),
+        '1' => wall(Color::DarkGray),
+        '2' => wall(Color::Red),
+        '.' => (" ·".to_string(), Style::new().fg(Color::Yellow)),
+        'o' => (" ●".to_string(), bright(Color::Yellow)),
+        'P' | '@' => (" ☻".to_string(), bright(Color::LightYellow)),
+        'A'..='D' => (
+            " ᗣ".to_string(),
+            bright([Color::LightRed, Color::LightMagenta, Color::LightCyan, Color::LightGreen][mark as usize - 'A' as usize]),
+        ),
+        'a'..='d' => (" ᗣ".to_string(), Style::new().fg(Color::Blue)),
+        'X' => (" ✖".to_string(), bright(Color::LightRed)),
+        other => (format!(" {other}"), bright(Color::Green)),
+    };
+    Span::styled(shown, style)
+}
