@@ -1,9 +1,10 @@
 //! Systems to learn and to test on, by name or from a file.
 //!
-//! Built in are the mazes of [`grid`] and `tiger`, the two-door problem, which never ends by itself. Files in
-//! Cassandra's `.POMDP` format and maps of mazes are domains too.
+//! Built in are the mazes of [`grid`], the arcade games of [`pocman`], and `tiger`, the two-door problem, which never ends by
+//! itself. Files in Cassandra's `.POMDP` format and maps of mazes are domains too.
 
 pub mod grid;
+pub mod pocman;
 
 use std::path::Path;
 
@@ -16,6 +17,7 @@ use crate::policy::Uniform;
 use crate::pomdp::Pomdp;
 use crate::rng::Seed;
 use grid::Grid;
+use pocman::PocMan;
 
 /// Steps after which episodes of a file's domain are cut: at a discount of 0.95 all but half a percent of the value is
 /// in the first hundred.
@@ -27,7 +29,7 @@ const CHUNK: usize = 4096;
 const TIGER: &str = include_str!("domains/tiger.POMDP");
 
 /// The domains that have names.
-const BUILT_IN: [&str; 3] = ["gridworld", "colored-gridworld", "tiger"];
+const BUILT_IN: [&str; 5] = ["gridworld", "colored-gridworld", "tiger", "pocman", "s-pocman"];
 
 /// A system, its story, and how it is usually played.
 #[derive(Clone, Debug)]
@@ -47,6 +49,7 @@ pub struct Domain {
 #[derive(Clone, Debug)]
 enum World {
     Finite(Pomdp),
+    PocMan(PocMan),
 }
 
 impl Domain {
@@ -54,6 +57,15 @@ impl Domain {
     pub fn pomdp(&self) -> Option<&Pomdp> {
         match &self.world {
             World::Finite(pomdp) => Some(pomdp),
+            World::PocMan(_) => None,
+        }
+    }
+
+    /// The game, where the domain is one of [`pocman`]: it draws pictures.
+    pub fn pocman(&self) -> Option<&PocMan> {
+        match &self.world {
+            World::PocMan(game) => Some(game),
+            World::Finite(_) => None,
         }
     }
 
@@ -61,6 +73,7 @@ impl Domain {
     pub fn environment(&self) -> Box<dyn Environment + Send + '_> {
         match &self.world {
             World::Finite(pomdp) => Box::new(pomdp.environment()),
+            World::PocMan(game) => Box::new(game.environment()),
         }
     }
 
@@ -68,6 +81,7 @@ impl Domain {
     pub fn alphabet(&self) -> &Alphabet {
         match &self.world {
             World::Finite(pomdp) => pomdp.alphabet(),
+            World::PocMan(game) => game.alphabet(),
         }
     }
 
@@ -78,6 +92,16 @@ impl Domain {
             horizon,
             discount: pomdp.discount(),
             world: World::Finite(pomdp),
+        }
+    }
+
+    fn arcade(name: &str, story: &str, game: PocMan) -> Domain {
+        Domain {
+            name: name.to_string(),
+            story: story.to_string(),
+            horizon: pocman::HORIZON,
+            discount: pocman::DISCOUNT,
+            world: World::PocMan(game),
         }
     }
 }
@@ -142,6 +166,14 @@ fn built_in(name: &str) -> Option<Domain> {
             let story = "two doors, a tiger behind one: listen again, or open?";
             let pomdp = Pomdp::parse(TIGER, "tiger.POMDP").expect("the built-in model is valid");
             Domain::finite(name, story, FILE_HORIZON, pomdp)
+        }
+        "pocman" => {
+            let story = "the arcade classic in the dark: smell the food, peer down the corridors, do not get caught";
+            Domain::arcade(name, story, PocMan::plentiful())
+        }
+        "s-pocman" => {
+            let story = "the same maze and ghosts, but seven morsels in all, and a cold: no smell, no sight of food";
+            Domain::arcade(name, story, PocMan::sparse())
         }
         _ => return None,
     })
