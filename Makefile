@@ -39,6 +39,7 @@ bench: $(VENV)/installed
 	$(CARGO) build --release
 	$(CARGO) bench -p foretell --bench learning
 	$(CARGO) bench -p foretell --bench gemm
+	$(CARGO) bench -p foretell --bench domains
 	$(VENV)/bin/python benchmarks/run.py --binary target/release/foretell
 
 $(VENV)/installed: benchmarks/requirements.txt

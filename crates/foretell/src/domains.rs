@@ -1,9 +1,10 @@
 //! Systems to learn and to test on, by name or from a file.
 //!
-//! Built in are the mazes of [`grid`] and `tiger`, the two-door problem, which never ends by itself. Files in
-//! Cassandra's `.POMDP` format and maps of mazes are domains too.
+//! Built in are the mazes of [`grid`], the arcade games of [`pocman`], and `tiger`, the two-door problem, which never ends by
+//! itself. Files in Cassandra's `.POMDP` format and maps of mazes are domains too.
 
 pub mod grid;
+pub mod pocman;
 
 use std::path::Path;
 
@@ -16,6 +17,7 @@ use crate::policy::Uniform;
 use crate::pomdp::Pomdp;
 use crate::rng::Seed;
 use grid::Grid;
+use pocman::PocMan;
 
 /// Steps after which episodes of a file's domain are cut: at a discount of 0.95 all but half a percent of the value is
 /// in the first hundred.
@@ -27,7 +29,7 @@ const CHUNK: usize = 4096;
 const TIGER: &str = include_str!("domains/tiger.POMDP");
 
 /// The domains that have names.
-const BUILT_IN: [&str; 3] = ["gridworld", "colored-gridworld", "tiger"];
+const BUILT_IN: [&str; 5] = ["gridworld", "colored-gridworld", "tiger", "pocman", "s-pocman"];
 
 /// A system, its story, and how it is usually played.
 #[derive(Clone, Debug)]
@@ -48,6 +50,7 @@ pub struct Domain {
 enum World {
     Finite(Pomdp),
     Maze(Grid, Pomdp),
+    PocMan(PocMan),
 }
 
 impl Domain {
@@ -55,6 +58,7 @@ impl Domain {
     pub fn pomdp(&self) -> Option<&Pomdp> {
         match &self.world {
             World::Finite(pomdp) | World::Maze(_, pomdp) => Some(pomdp),
+            World::PocMan(_) => None,
         }
     }
 
@@ -63,6 +67,7 @@ impl Domain {
         match &self.world {
             World::Finite(pomdp) => Box::new(pomdp.environment()),
             World::Maze(grid, pomdp) => Box::new(grid.environment(pomdp)),
+            World::PocMan(game) => Box::new(game.environment()),
         }
     }
 
@@ -70,6 +75,7 @@ impl Domain {
     pub fn alphabet(&self) -> &Alphabet {
         match &self.world {
             World::Finite(pomdp) | World::Maze(_, pomdp) => pomdp.alphabet(),
+            World::PocMan(game) => game.alphabet(),
         }
     }
 
@@ -79,6 +85,7 @@ impl Domain {
         match &self.world {
             World::Finite(_) => format!("{name}."),
             World::Maze(..) => grid::describe(name),
+            World::PocMan(_) => pocman::describe(name).unwrap_or_else(|| format!("{name}.")),
         }
     }
 
@@ -88,6 +95,7 @@ impl Domain {
         match &self.world {
             World::Finite(_) => None,
             World::Maze(..) => Some(grid::sketch(name)),
+            World::PocMan(_) => pocman::sketch(name),
         }
     }
 
@@ -102,6 +110,10 @@ impl Domain {
 
     fn new(name: &str, story: &str, horizon: usize, discount: f64, world: World) -> Domain {
         Domain { name: name.to_string(), story: story.to_string(), horizon, discount, world }
+    }
+
+    fn arcade(name: &str, story: &str, game: PocMan) -> Domain {
+        Domain::new(name, story, pocman::HORIZON, pocman::DISCOUNT, World::PocMan(game))
     }
 }
 
@@ -164,6 +176,14 @@ fn built_in(name: &str) -> Option<Domain> {
             let story = "two doors, a tiger behind one: listen again, or open?";
             let pomdp = Pomdp::parse(TIGER, "tiger.POMDP").expect("the built-in model is valid");
             Domain::finite(name, story, FILE_HORIZON, pomdp)
+        }
+        "pocman" => {
+            let story = "the arcade classic in the dark: smell the food, peer down the corridors, do not get caught";
+            Domain::arcade(name, story, PocMan::plentiful())
+        }
+        "s-pocman" => {
+            let story = "the same maze and ghosts, but seven morsels in all, and a cold: no smell, no sight of food";
+            Domain::arcade(name, story, PocMan::sparse())
         }
         _ => return None,
     })

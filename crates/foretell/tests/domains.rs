@@ -63,7 +63,7 @@ fn domains_are_found_by_name_and_by_file() {
     let message = domains::get("gridwold").unwrap_err().to_string();
     assert_eq!(
         message,
-        "domain = gridwold: neither a built-in domain (gridworld, colored-gridworld, tiger) nor a .POMDP file nor a map"
+        "domain = gridwold: neither a built-in domain (gridworld, colored-gridworld, tiger, pocman, s-pocman) nor a .POMDP file nor a map"
     );
     assert!(domains::get("missing.POMDP").unwrap_err().to_string().starts_with("cannot read missing.POMDP"));
 }

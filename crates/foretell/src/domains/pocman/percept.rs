@@ -1,0 +1,254 @@
+//! What the player perceives: its code, its name, its words, and the alphabet of all that can occur.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use super::direction::{Direction, Directions};
+use super::maze::{Cell, CellSet, Maze, SMELLS};
+use crate::data::{Alphabet, Observation};
+
+/// No symbol has this number.
+const IMPOSSIBLE: u32 = u32::MAX;
+
+/// Codes have 16 bits.
+const CODES: usize = 1 << 16;
+
+/// What the player perceives after a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Percept {
+    pub(super) walls: Directions,
+    pub(super) senses: Senses,
+    pub(super) powered: bool,
+}
+
+/// The part of a percept that can differ from visit to visit of a cell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Senses {
+    /// One of [`SMELLS`], if any.
+    pub(super) smell: Option<u8>,
+    pub(super) food: Directions,
+    pub(super) ghosts: Directions,
+}
+
+impl Percept {
+    /// The code of the authors: bits from the lowest are 4 walls, 3 smells, 4 food, 4 ghosts, 1 power.
+    pub(super) fn code(self) -> u16 {
+        let smell = self.senses.smell.map_or(0, |steps| 1 << (steps - SMELLS[0]));
+        u16::from(self.walls.bits())
+            | smell << 4
+            | u16::from(self.senses.food.bits()) << 7
+            | u16::from(self.senses.ghosts.bits()) << 11
+            | u16::from(self.powered) << 15
+    }
+
+    /// Reads what `Display` writes.
+    pub(super) fn parse(name: &str) -> Option<Percept> {
+        let mut parts = name.split('/');
+        let walls = match parts.next()?.strip_prefix("walls=")? {
+            "none" => Directions::NONE,
+            letters => directions(letters)?,
+        };
+        let mut percept = Percept { walls, senses: Senses::default(), powered: false };
+        for part in parts {
+            match part.split_once('=') {
+                Some(("smell", steps)) => percept.senses.smell = Some(steps.parse().ok().filter(|s| SMELLS.contains(s))?),
+                Some(("food", letters)) => percept.senses.food = directions(letters)?,
+                Some(("ghosts", letters)) => percept.senses.ghosts = directions(letters)?,
+                None if part == "power" => percept.powered = true,
+                _ => return None,
+            }
+        }
+        Some(percept)
+    }
+}
+
+/// The name, like `walls=NS/smell=2/food=E/ghosts=N/power`; what is not perceived is left out.
+impl fmt::Display for Percept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let letters = |directions: Directions| directions.compass().map(Direction::letter).collect::<String>();
+        let Senses { smell, food, ghosts } = self.senses;
+        match self.walls {
+            Directions::NONE => write!(f, "walls=none")?,
+            walls => write!(f, "walls={}", letters(walls))?,
+        }
+        if let Some(steps) = smell {
+            write!(f, "/smell={steps}")?;
+        }
+        for (what, seen) in [("food", food), ("ghosts", ghosts)] {
+            if seen != Directions::NONE {
+                write!(f, "/{what}={}", letters(seen))?;
+            }
+        }
+        if self.powered { write!(f, "/power") } else { Ok(()) }
+    }
+}
+
+/// An observation of PocMan or S-PocMan in words; `None` if it has no such name.
+///
+/// ```
+/// let words = foretell::domains::pocman::describe("walls=NS/smell=2/food=E/ghosts=W").unwrap();
+/// let expected = "Walls north and south. You smell food at most 2 steps away. Food in sight to the east. \
+///                 A ghost in sight to the west.";
+/// assert_eq!(words, expected);
+/// ```
+pub fn describe(name: &str) -> Option<String> {
+    let Percept { walls, senses, powered } = Percept::parse(name)?;
+    let mut sentences = vec![match walls.len() {
+        0 => "No walls around.".to_string(),
+        1 => format!("A wall {}.", words(walls)),
+        _ => format!("Walls {}.", words(walls)),
+    }];
+    if let Some(steps) = senses.smell {
+        let at_most = if steps == SMELLS[0] { "at most " } else { "" };
+        sentences.push(format!("You smell food {at_most}{steps} steps away."));
+    }
+    if senses.food != Directions::NONE {
+        sentences.push(format!("Food in sight to the {}.", words(senses.food)));
+    }
+    match senses.ghosts.len() {
+        0 => {}
+        1 => sentences.push(format!("A ghost in sight to the {}.", words(senses.ghosts))),
+        _ => sentences.push(format!("Ghosts in sight to the {}.", words(senses.ghosts))),
+    }
+    if powered {
+        sentences.push("You are powered up: ghosts flee.".to_string());
+    }
+    Some(sentences.join(" "))
+}
+
+/// What an observation of PocMan or S-PocMan tells of the surroundings, drawn with the marks of the map: a wall or food beside
+/// the player stands for one in that direction, a ghost two cells away for one in sight. `None` if it has no such name.
+///
+/// ```
+/// let sketch = foretell::domains::pocman::sketch("walls=NS/food=E/ghosts=W").unwrap();
+/// assert_eq!(sketch, "     \n  #  \nA P. \n  #  \n     \n");
+/// ```
+pub fn sketch(name: &str) -> Option<String> {
+    let Percept { walls, senses, powered } = Percept::parse(name)?;
+    let mut cells = [[' '; 5]; 5];
+    cells[2][2] = 'P';
+    for direction in Direction::ALL {
+        let near = direction.step((2, 2));
+        let far = direction.step(near);
+        let mut put = |(row, column): (i32, i32), mark| cells[row as usize][column as usize] = mark;
+        if walls.contains(direction) {
+            put(near, '#');
+        }
+        if senses.food.contains(direction) {
+            put(near, '.');
+        }
+        if senses.ghosts.contains(direction) {
+            put(far, if powered { 'a' } else { 'A' });
+        }
+    }
+    Some(cells.iter().map(|row| row.iter().collect::<String>() + "\n").collect())
+}
+
+/// "north", "north and east", "north, east and south".
+fn words(directions: Directions) -> String {
+    let words: Vec<&str> = directions.compass().map(Direction::word).collect();
+    match &words[..] {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        _ => words.concat(),
+    }
+}
+
+/// The directions of letters around the compass, each at most once.
+fn directions(letters: &str) -> Option<Directions> {
+    let of = |letter| Direction::ALL.into_iter().find(|d| d.letter() == letter);
+    let directions: Directions = letters.chars().map(of).collect::<Option<_>>()?;
+    let in_order = directions.compass().map(Direction::letter).eq(letters.chars());
+    (in_order && !letters.is_empty()).then_some(directions)
+}
+
+/// All observations that can occur, and the symbol of each code.
+#[derive(Clone, Debug)]
+pub(super) struct Symbols {
+    pub(super) alphabet: Alphabet,
+    /// For each code, the symbol that goes on and the one that ends the episode.
+    by_code: Vec<[u32; 2]>,
+}
+
+impl Symbols {
+    /// The observations that the maze allows where food can be sensed in the cells `sensed` and eaten in `eaten`, in the
+    /// order of their codes; the one that ends the episode follows the one that goes on.
+    pub(super) fn new(maze: &Maze, sensed: &CellSet, eaten: &CellSet) -> Symbols {
+        let mut possible = BTreeMap::new();
+        for cell in maze.cells() {
+            let walls = maze.at(cell).exits.others();
+            for senses in senses(maze, cell, sensed) {
+                for powered in [false, true] {
+                    let percept = Percept { walls, senses, powered };
+                    // The ghost that catches is not in sight; it does so only if power begins no earlier than here.
+                    let caught = senses.ghosts.len() < maze.ghosts.len() && (!powered || maze.pills.contains(cell));
+                    let cleared = eaten.contains(cell) && senses.smell.is_none() && senses.food == Directions::NONE;
+                    let (_, ends) = possible.entry(percept.code()).or_insert((percept, false));
+                    *ends |= caught || cleared;
+                }
+            }
+        }
+        let mut symbols = Symbols { alphabet: Alphabet::default(), by_code: vec![[IMPOSSIBLE; 2]; CODES] };
+        for direction in Direction::ALL {
+            symbols.alphabet.intern_action(&direction.letter().to_string());
+        }
+        for (code, (percept, ends)) in possible {
+            let (name, symbol) = (percept.to_string(), &mut symbols.by_code[usize::from(code)]);
+            symbol[0] = symbols.alphabet.intern_observation(&name).0;
+            if ends {
+                symbol[1] = symbols.alphabet.intern_terminal_observation(&name).0;
+            }
+        }
+        symbols
+    }
+
+    pub(super) fn symbol(&self, percept: Percept, ends: bool) -> Observation {
+        let o = self.by_code[usize::from(percept.code())][usize::from(ends)];
+        debug_assert_ne!(o, IMPOSSIBLE, "{percept}, ends: {ends}");
+        Observation(o)
+    }
+}
+
+/// What can be sensed in a cell, wherever ghosts and food may be.
+///
+/// In each direction only the nearest ghost and the nearest food matter: food is seen if it is nearer than the ghost, and
+/// smelt in any case.
+fn senses(maze: &Maze, cell: Cell, sensed: &CellSet) -> BTreeSet<Senses> {
+    let rays = Direction::ALL.map(|d| *maze.at(cell).ray(d)).iter().fold(CellSet::EMPTY, |all, ray| all.union(ray));
+    let mut own = CellSet::EMPTY;
+    own.insert(cell);
+    let hidden = |steps: &u8| {
+        let ring = SMELLS.iter().position(|s| s == steps).expect("one of them");
+        let nearer = if ring == 0 { own } else { maze.at(cell).near[ring - 1] };
+        maze.at(cell).near[ring].minus(&nearer).minus(&rays).meets(sensed)
+    };
+    let smells = SMELLS.into_iter().filter(hidden).map(Some).chain([None]);
+    let mut found: BTreeSet<Senses> = smells.map(|smell| Senses { smell, ..Senses::default() }).collect();
+    for direction in Direction::ALL {
+        let options = along(&maze.line(cell, direction), sensed);
+        let combine = |one: &Senses| {
+            let one = *one;
+            let with = |set: Directions, seen| if seen { set.with(direction) } else { set };
+            options.iter().map(move |&(smell, food, ghost)| Senses {
+                smell: one.smell.into_iter().chain(smell).min(),
+                food: with(one.food, food),
+                ghosts: with(one.ghosts, ghost),
+            })
+        };
+        found = found.iter().flat_map(combine).collect();
+    }
+    found
+}
+
+/// What can be sensed along a line of cells: the smell of its nearest food, whether food is seen, whether a ghost is.
+fn along(line: &[Cell], sensed: &CellSet) -> BTreeSet<(Option<u8>, bool, bool)> {
+    let distances = || (1..=line.len()).map(Some).chain([None]);
+    let foods = distances().filter(|food| food.is_none_or(|steps| sensed.contains(line[steps - 1])));
+    let pairs = foods.flat_map(|food| distances().map(move |ghost| (food, ghost)));
+    pairs
+        .map(|(food, ghost)| {
+            let smell = food.and_then(|steps| SMELLS.into_iter().find(|&smell| steps <= usize::from(smell)));
+            let seen = food.is_some_and(|food| ghost.is_none_or(|ghost| food < ghost));
+            (smell, seen, ghost.is_some())
+        })
+        .collect()
+}
