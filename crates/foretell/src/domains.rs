@@ -2,8 +2,15 @@
 //!
 //! Built in are the mazes of [`grid`] and `tiger`, the two-door problem, which never ends by itself. Files in
 //! Cassandra's `.POMDP` format and maps of mazes are domains too.
+//!
+//! Classics of the field are `float-reset`, which never ends by itself either, the [T-maze](t_maze) and
+//! [RockSample](rock_sample). Where a domain has parameters, they follow its name: `t-maze:length=20`,
+//! `rocksample:size=5,rocks=3,seed=1`.
 
 pub mod grid;
+pub mod rock_sample;
+mod settings;
+pub mod t_maze;
 
 use std::path::Path;
 
@@ -16,6 +23,7 @@ use crate::policy::Uniform;
 use crate::pomdp::Pomdp;
 use crate::rng::Seed;
 use grid::Grid;
+use settings::Settings;
 
 /// Steps after which episodes of a file's domain are cut: at a discount of 0.95 all but half a percent of the value is
 /// in the first hundred.
@@ -24,10 +32,11 @@ const FILE_HORIZON: usize = 100;
 /// Episodes sampled at a time: enough to keep all threads busy, few enough to hold in memory.
 const CHUNK: usize = 4096;
 
+const FLOAT_RESET: &str = include_str!("domains/float-reset.POMDP");
 const TIGER: &str = include_str!("domains/tiger.POMDP");
 
 /// The domains that have names.
-const BUILT_IN: [&str; 3] = ["gridworld", "colored-gridworld", "tiger"];
+const BUILT_IN: [&str; 6] = ["gridworld", "colored-gridworld", "float-reset", "t-maze", "rocksample", "tiger"];
 
 /// A system, its story, and how it is usually played.
 #[derive(Clone, Debug)]
@@ -82,12 +91,14 @@ impl Domain {
     }
 }
 
-/// Every built-in domain.
+/// Every built-in domain, with its default parameters.
 pub fn all() -> Vec<Domain> {
-    BUILT_IN.iter().map(|name| built_in(name).expect("every name in BUILT_IN has its domain")).collect()
+    let default = |name: &&str| named(name).expect("every name in BUILT_IN has its domain").expect("defaults are valid");
+    BUILT_IN.iter().map(default).collect()
 }
 
-/// A domain by its name; else the `.POMDP` file, else the map ([`Grid::read`]) at that path.
+/// A domain by its name, `NAME` or `NAME:key=value,key=value`; else the `.POMDP` file, else the map ([`Grid::read`]) at that
+/// path.
 ///
 /// ```
 /// let domain = foretell::domains::get("colored-gridworld")?;
@@ -95,10 +106,12 @@ pub fn all() -> Vec<Domain> {
 /// # Ok::<(), foretell::Error>(())
 /// ```
 pub fn get(name_or_path: &str) -> Result<Domain> {
-    if let Some(domain) = built_in(name_or_path) {
-        return Ok(domain);
-    }
     let path = Path::new(name_or_path);
+    match named(name_or_path) {
+        Some(Err(_)) if path.is_file() => {} // tiger:2.POMDP may be a file
+        Some(domain) => return domain,
+        None => {}
+    }
     if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("pomdp")) {
         let pomdp = Pomdp::read(path)?;
         return Ok(Domain::finite(name_or_path, "a model in Cassandra's format", FILE_HORIZON, pomdp));
@@ -127,6 +140,20 @@ pub fn sample(domain: &Domain, episodes: usize, max_steps: usize, seed: Seed) ->
     })
 }
 
+/// The built-in domain of that name and parameters; `None` if it is none of them.
+fn named(name: &str) -> Option<Result<Domain>> {
+    let (base, settings) = Settings::split(name);
+    Some(match base {
+        "rocksample" => rock_sample::domain(settings),
+        "t-maze" => t_maze::domain(settings),
+        _ => {
+            let domain = built_in(base)?;
+            settings.finish().map(|()| domain)
+        }
+    })
+}
+
+/// The domains without parameters.
 fn built_in(name: &str) -> Option<Domain> {
     let colored = || Grid::parse(grid::COLORED_GRIDWORLD, "colored-gridworld").expect("the built-in map is valid");
     Some(match name {
@@ -137,6 +164,11 @@ fn built_in(name: &str) -> Option<Domain> {
         "colored-gridworld" => {
             let story = "the same maze, where some walls are red, some blue, and some cannot be seen";
             Domain::finite(name, story, grid::HORIZON, colored().pomdp())
+        }
+        "float-reset" => {
+            let story = "a walk on a line that is seen only on returning home";
+            let pomdp = Pomdp::parse(FLOAT_RESET, "float-reset.POMDP").expect("the built-in model is valid");
+            Domain::finite(name, story, FILE_HORIZON, pomdp)
         }
         "tiger" => {
             let story = "two doors, a tiger behind one: listen again, or open?";

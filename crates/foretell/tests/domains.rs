@@ -60,11 +60,13 @@ fn domains_are_found_by_name_and_by_file() {
     let coin = "states: 2\nactions: 1\nobservations: 1\nT: * uniform\nO: * uniform\n";
     let coin = domains::get(&file("coin.pomdp", coin)).unwrap();
     assert_eq!((coin.discount, coin.pomdp().unwrap().discount_is_given()), (1.0, false));
-    let message = domains::get("gridwold").unwrap_err().to_string();
+    let names: Vec<String> = domains::all().into_iter().map(|domain| domain.name).collect();
     assert_eq!(
-        message,
-        "domain = gridwold: neither a built-in domain (gridworld, colored-gridworld, tiger) nor a .POMDP file nor a map"
+        domains::get("gridwold").unwrap_err().to_string(),
+        format!("domain = gridwold: neither a built-in domain ({}) nor a .POMDP file nor a map", names.join(", "))
     );
+    let colon = domains::get(&file("two:doors:2.txt", "xxxx\nxSGx\nxxxx\n")).unwrap();
+    assert_eq!(colon.pomdp().unwrap().states().len(), 2);
     assert!(domains::get("missing.POMDP").unwrap_err().to_string().starts_with("cannot read missing.POMDP"));
 }
 
