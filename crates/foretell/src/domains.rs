@@ -4,10 +4,11 @@
 //! Cassandra's `.POMDP` format and maps of mazes are domains too.
 //!
 //! Classics of the field are `float-reset`, which never ends by itself either, the [T-maze](t_maze) and
-//! [RockSample](rock_sample). Where a domain has parameters, they follow its name: `t-maze:length=20`,
-//! `rocksample:size=5,rocks=3,seed=1`.
+//! [RockSample](rock_sample); the [management of migratory birds](migration) comes from ecology. Where a domain has
+//! parameters, they follow its name: `t-maze:length=20`, `rocksample:size=5,rocks=3,seed=1`.
 
 pub mod grid;
+pub mod migration;
 pub mod rock_sample;
 mod settings;
 pub mod t_maze;
@@ -36,7 +37,8 @@ const FLOAT_RESET: &str = include_str!("domains/float-reset.POMDP");
 const TIGER: &str = include_str!("domains/tiger.POMDP");
 
 /// The domains that have names.
-const BUILT_IN: [&str; 6] = ["gridworld", "colored-gridworld", "float-reset", "t-maze", "rocksample", "tiger"];
+const BUILT_IN: [&str; 9] =
+    ["gridworld", "colored-gridworld", "float-reset", "t-maze", "rocksample", "amm-plover", "amm-cpsr", "amm-108", "tiger"];
 
 /// A system, its story, and how it is usually played.
 #[derive(Clone, Debug)]
@@ -144,6 +146,7 @@ pub fn sample(domain: &Domain, episodes: usize, max_steps: usize, seed: Seed) ->
 fn named(name: &str) -> Option<Result<Domain>> {
     let (base, settings) = Settings::split(name);
     Some(match base {
+        "amm-plover" | "amm-cpsr" | "amm-108" => migration::domain(base, settings),
         "rocksample" => rock_sample::domain(settings),
         "t-maze" => t_maze::domain(settings),
         _ => {
