@@ -1,10 +1,17 @@
 //! Systems to learn and to test on, by name or from a file.
 //!
-//! Built in are the mazes of [`grid`], the arcade games of [`pocman`], and `tiger`, the two-door problem, which never ends by
-//! itself. Files in Cassandra's `.POMDP` format and maps of mazes are domains too.
+//! Built in are the mazes of [`grid`], the arcade games of [`pocman`], the [management of migratory birds](migration), and
+//! classics of the field: `tiger`, the two-door problem, and `float-reset`, which never end by themselves, the
+//! [T-maze](t_maze) and [RockSample](rock_sample). Where a domain has parameters, they follow its name:
+//! `t-maze:length=20`, `rocksample:size=5,rocks=3,seed=1`. Files in Cassandra's `.POMDP` format and maps of mazes are domains
+//! too.
 
 pub mod grid;
+pub mod migration;
 pub mod pocman;
+pub mod rock_sample;
+mod settings;
+pub mod t_maze;
 
 use std::path::Path;
 
@@ -18,6 +25,7 @@ use crate::pomdp::Pomdp;
 use crate::rng::Seed;
 use grid::Grid;
 use pocman::PocMan;
+use settings::Settings;
 
 /// Steps after which episodes of a file's domain are cut: at a discount of 0.95 all but half a percent of the value is
 /// in the first hundred.
@@ -26,10 +34,23 @@ const FILE_HORIZON: usize = 100;
 /// Episodes sampled at a time: enough to keep all threads busy, few enough to hold in memory.
 const CHUNK: usize = 4096;
 
+const FLOAT_RESET: &str = include_str!("domains/float-reset.POMDP");
 const TIGER: &str = include_str!("domains/tiger.POMDP");
 
 /// The domains that have names.
-const BUILT_IN: [&str; 5] = ["gridworld", "colored-gridworld", "tiger", "pocman", "s-pocman"];
+const BUILT_IN: [&str; 11] = [
+    "gridworld",
+    "colored-gridworld",
+    "pocman",
+    "s-pocman",
+    "amm-cpsr",
+    "amm-plover",
+    "amm-108",
+    "tiger",
+    "float-reset",
+    "t-maze",
+    "rocksample",
+];
 
 /// A system, its story, and how it is usually played.
 #[derive(Clone, Debug)]
@@ -117,12 +138,14 @@ impl Domain {
     }
 }
 
-/// Every built-in domain.
+/// Every built-in domain, with its default parameters.
 pub fn all() -> Vec<Domain> {
-    BUILT_IN.iter().map(|name| built_in(name).expect("every name in BUILT_IN has its domain")).collect()
+    let default = |name: &&str| named(name).expect("every name in BUILT_IN has its domain").expect("defaults are valid");
+    BUILT_IN.iter().map(default).collect()
 }
 
-/// A domain by its name; else the `.POMDP` file, else the map ([`Grid::read`]) at that path.
+/// A domain by its name, `NAME` or `NAME:key=value,key=value`; else the `.POMDP` file, else the map ([`Grid::read`]) at that
+/// path.
 ///
 /// ```
 /// let domain = foretell::domains::get("colored-gridworld")?;
@@ -130,10 +153,12 @@ pub fn all() -> Vec<Domain> {
 /// # Ok::<(), foretell::Error>(())
 /// ```
 pub fn get(name_or_path: &str) -> Result<Domain> {
-    if let Some(domain) = built_in(name_or_path) {
-        return Ok(domain);
-    }
     let path = Path::new(name_or_path);
+    match named(name_or_path) {
+        Some(Err(_)) if path.is_file() => {} // tiger:2.POMDP may be a file
+        Some(domain) => return domain,
+        None => {}
+    }
     if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("pomdp")) {
         let pomdp = Pomdp::read(path)?;
         return Ok(Domain::finite(name_or_path, "a model in Cassandra's format", FILE_HORIZON, pomdp));
@@ -161,6 +186,21 @@ pub fn sample(domain: &Domain, episodes: usize, max_steps: usize, seed: Seed) ->
     })
 }
 
+/// The built-in domain of that name and parameters; `None` if it is none of them.
+fn named(name: &str) -> Option<Result<Domain>> {
+    let (base, settings) = Settings::split(name);
+    Some(match base {
+        "amm-plover" | "amm-cpsr" | "amm-108" => migration::domain(base, settings),
+        "rocksample" => rock_sample::domain(settings),
+        "t-maze" => t_maze::domain(settings),
+        _ => {
+            let domain = built_in(base)?;
+            settings.finish().map(|()| domain)
+        }
+    })
+}
+
+/// The domains without parameters.
 fn built_in(name: &str) -> Option<Domain> {
     let colored = || Grid::parse(grid::COLORED_GRIDWORLD, "colored-gridworld").expect("the built-in map is valid");
     Some(match name {
@@ -171,6 +211,11 @@ fn built_in(name: &str) -> Option<Domain> {
         "colored-gridworld" => {
             let story = "the same maze, where some walls are red, some blue, and some cannot be seen";
             Domain::maze(name, story, grid::HORIZON, colored())
+        }
+        "float-reset" => {
+            let story = "a walk on a line that is seen only on returning home";
+            let pomdp = Pomdp::parse(FLOAT_RESET, "float-reset.POMDP").expect("the built-in model is valid");
+            Domain::finite(name, story, FILE_HORIZON, pomdp)
         }
         "tiger" => {
             let story = "two doors, a tiger behind one: listen again, or open?";

@@ -2,27 +2,133 @@
 
 use std::collections::BTreeSet;
 
-use foretell::domains::{self, grid::Grid};
-use foretell::{Action, ActionObservation, Belief, End, Pomdp, Seed};
+use foretell::domains::{self, grid::Grid, rock_sample::RockSample};
+use foretell::{
+    Action, ActionObservation, Alphabet, Belief, End, Environment, Observation, Outcome, Pomdp, Rng, Seed, Trajectory, Uniform,
+    rollout,
+};
+use xxhash_rust::xxh3::xxh3_64;
 
 fn assert_close(value: f64, expected: f64, tolerance: f64) {
     assert!((value - expected).abs() < tolerance, "{value} is not {expected} ± {tolerance}");
 }
 
+/// What every environment must keep to, in a hundred episodes of a uniformly random policy.
+fn assert_conforms(env: &mut dyn Environment, horizon: usize) {
+    assert_names_are_fit_for_the_command_line(env.alphabet());
+    let (actions, observations) = (env.alphabet().actions().len(), env.alphabet().observations().len());
+    let mut episode = |seed: Seed| rollout(env, &mut Uniform { actions }, horizon, &mut seed.rng());
+    let episodes: Vec<Trajectory> = (0..100).map(|i| episode(Seed(2).index(i))).collect();
+    let again: Vec<Trajectory> = (0..100).rev().map(|i| episode(Seed(2).index(i))).collect();
+    assert!(episodes.iter().eq(again.iter().rev()), "the same seed gives the same episode, whatever came before");
+    for z in episodes {
+        let n = z.steps.len();
+        assert_eq!((z.rewards.len(), z.action_probabilities), (n, vec![1.0 / actions as f64; n]));
+        assert!(z.rewards.iter().all(|r| r.is_some_and(f64::is_finite)), "rewards are finite: {:?}", z.rewards);
+        assert!(z.end == End::Terminated || n == horizon, "an episode ends by itself or is cut at {horizon}, not at {n}");
+        for (t, ao) in z.steps.iter().enumerate() {
+            assert!((ao.action.0 as usize) < actions && (ao.observation.0 as usize) < observations, "{ao:?} is of the alphabet");
+            let ends = env.alphabet().is_terminal(ao.observation);
+            assert_eq!(ends, t + 1 == n && z.end == End::Terminated, "an observation that ends the episode is its last");
+        }
+    }
+}
+
+/// Names stand in `--history "a:o,a:o"` and in tables.
+fn assert_names_are_fit_for_the_command_line(alphabet: &Alphabet) {
+    let mut seen = BTreeSet::new();
+    let actions = alphabet.actions().iter().map(|name| (name.as_str(), None));
+    for (name, terminal) in actions.chain(alphabet.observations().iter().map(|o| (o.name.as_str(), Some(o.terminal)))) {
+        assert!(!name.is_empty() && !name.contains([',', ':']) && !name.contains(char::is_whitespace), "name {name:?}");
+        assert!(seen.insert((name, terminal)), "{name:?} is named twice");
+    }
+    assert!(!alphabet.actions().is_empty() && !alphabet.observations().is_empty());
+}
+
 #[test]
-fn every_domain_keeps_to_its_alphabet_and_horizon() {
+fn every_domain_conforms() {
     for domain in domains::all() {
-        let (actions, observations) = (domain.alphabet().actions().len(), domain.alphabet().observations().len());
-        for z in domains::sample(&domain, 300, domain.horizon, Seed(2)) {
-            let n = z.steps.len();
-            assert_eq!((z.rewards.len(), &z.action_probabilities), (n, &vec![1.0 / actions as f64; n]), "{}", domain.name);
-            assert!(z.rewards.iter().all(|r| r.is_some_and(f64::is_finite)));
-            for (t, ao) in z.steps.iter().enumerate() {
-                assert!((ao.action.0 as usize) < actions && (ao.observation.0 as usize) < observations);
-                let ends = domain.alphabet().is_terminal(ao.observation);
-                assert_eq!(ends, t + 1 == n && z.end == End::Terminated);
+        assert_conforms(domain.environment().as_mut(), domain.horizon);
+    }
+}
+
+/// An environment that breaks one rule.
+struct Faulty {
+    alphabet: Alphabet,
+    fault: Fault,
+    steps: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fault {
+    None,
+    Name(&'static str),
+    UnknownObservation,
+    InfiniteReward,
+    RemembersTheLastEpisode,
+}
+
+impl Environment for Faulty {
+    fn alphabet(&self) -> &Alphabet {
+        &self.alphabet
+    }
+    fn reset(&mut self, _: &mut Rng) {
+        self.steps = if self.fault == Fault::RemembersTheLastEpisode { self.steps / 2 } else { 0 };
+    }
+    fn step(&mut self, _: Action, rng: &mut Rng) -> Outcome {
+        self.steps += 1;
+        let o = if self.steps > 6 { 2 } else { rng.below(2) as u32 };
+        let unknown = self.fault == Fault::UnknownObservation && self.steps == 3;
+        let reward = if self.fault == Fault::InfiniteReward && self.steps == 3 { f64::INFINITY } else { 1.0 };
+        Outcome { observation: Observation(if unknown { 3 } else { o }), reward }
+    }
+}
+
+#[test]
+fn what_does_not_conform_is_found_out() {
+    let conforms = |fault: Fault| {
+        let mut alphabet = Alphabet::default();
+        alphabet.intern_action("go");
+        let name = if let Fault::Name(name) = fault { name } else { "left" };
+        alphabet.intern_observation(name);
+        alphabet.intern_observation("right");
+        alphabet.intern_terminal_observation("end");
+        let mut env = Faulty { alphabet, fault, steps: 0 };
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| assert_conforms(&mut env, 10))).is_ok()
+    };
+    assert!(conforms(Fault::None));
+    let faults = [Fault::UnknownObservation, Fault::InfiniteReward, Fault::RemembersTheLastEpisode];
+    let names = ["", "far left", "left,far", "left:far", "left\n"].map(Fault::Name);
+    for fault in faults.into_iter().chain(names) {
+        assert!(!conforms(fault), "{fault:?}");
+    }
+}
+
+#[test]
+fn names_of_domains_do_not_change() {
+    // Logs and models that people have hold these names: a changed fingerprint breaks them.
+    let mut lines = String::new();
+    for domain in domains::all() {
+        let symbols: Vec<String> = domain.alphabet().observations().iter().map(|o| o.to_string()).collect();
+        let actions = domain.alphabet().actions().join(" ");
+        let fingerprint = xxh3_64(format!("{actions}\n{}", symbols.join("\n")).as_bytes());
+        let (first, last) = (&symbols[0], &symbols[symbols.len() - 1]);
+        lines += &format!("{}: {actions}; {} from {first} to {last}; {fingerprint:016x}\n", domain.name, symbols.len());
+    }
+    insta::assert_snapshot!(lines);
+}
+
+#[test]
+fn rows_of_every_finite_domain_sum_to_one() {
+    for domain in domains::all() {
+        let Some(pomdp) = domain.pomdp() else { continue };
+        assert_close(pomdp.start().map(|(_, p)| p).sum(), 1.0, 1e-12);
+        for a in (0..domain.alphabet().actions().len() as u32).map(Action) {
+            for s in 0..pomdp.states().len() {
+                assert_close(pomdp.emissions(a, s).map(|(_, p)| p).sum(), 1.0, 1e-12);
+                let after = if pomdp.is_terminal(s) { 0.0 } else { 1.0 };
+                assert_close(pomdp.transitions(a, s).map(|(_, p)| p).sum(), after, 1e-12);
             }
-            assert!(z.end == End::Terminated || n == domain.horizon);
         }
     }
 }
@@ -60,12 +166,62 @@ fn domains_are_found_by_name_and_by_file() {
     let coin = "states: 2\nactions: 1\nobservations: 1\nT: * uniform\nO: * uniform\n";
     let coin = domains::get(&file("coin.pomdp", coin)).unwrap();
     assert_eq!((coin.discount, coin.pomdp().unwrap().discount_is_given()), (1.0, false));
-    let message = domains::get("gridwold").unwrap_err().to_string();
+    let names: Vec<String> = domains::all().into_iter().map(|domain| domain.name).collect();
     assert_eq!(
-        message,
-        "domain = gridwold: neither a built-in domain (gridworld, colored-gridworld, tiger, pocman, s-pocman) nor a .POMDP file nor a map"
+        domains::get("gridwold").unwrap_err().to_string(),
+        format!("domain = gridwold: neither a built-in domain ({}) nor a .POMDP file nor a map", names.join(", "))
     );
+    let colon = domains::get(&file("two:doors:2.txt", "xxxx\nxSGx\nxxxx\n")).unwrap();
+    assert_eq!(colon.pomdp().unwrap().states().len(), 2);
     assert!(domains::get("missing.POMDP").unwrap_err().to_string().starts_with("cannot read missing.POMDP"));
+}
+
+#[test]
+fn parameters_follow_the_name_of_a_domain() {
+    let states = |name: &str| {
+        let domain = domains::get(name).unwrap();
+        assert_eq!(domain.name, name);
+        (domain.pomdp().unwrap().states().len(), domain.horizon)
+    };
+    assert_eq!(states("t-maze"), states("t-maze:length=10"));
+    assert_eq!(states("t-maze:length=20"), (2 * 21 + 3, 200));
+    assert_eq!(states("rocksample"), states("rocksample:seed=0,size=4,rocks=3"));
+    assert_eq!(states("rocksample:size=5,rocks=3,seed=1"), (25 * 8 + 1, 100));
+    let fifty_steps = |pomdp: &Pomdp| pomdp.uniform_policy().take(50).map(|step| step.reward).sum::<f64>();
+    let value = |name: &str| fifty_steps(domains::get(name).unwrap().pomdp().unwrap());
+    assert_eq!(value("amm-108"), value("amm-108:costs=false,extinction=0.02"));
+    assert!(value("amm-108:costs=true") < value("amm-108") && value("amm-108:extinction=0.05") < value("amm-108"));
+    assert!(value("amm-plover:costs=false") > value("amm-plover:costs=true"));
+    assert_eq!(value("amm-cpsr"), value("amm-cpsr:costs=true"));
+    let square = |seed| fifty_steps(&RockSample::drawn(5, 3, Seed(seed)).unwrap().pomdp());
+    assert_eq!([1, 2].map(|seed| value(&format!("rocksample:size=5,rocks=3,seed={seed}"))), [1, 2].map(square));
+}
+
+#[test]
+fn wrong_parameters_are_named_with_what_is_allowed() {
+    let names = [
+        "t-maze:lenght=20",
+        "t-maze:20",
+        "t-maze:",
+        "t-maze:length",
+        "t-maze:length=",
+        "t-maze:length=ten",
+        "t-maze:length=-1",
+        "t-maze:length=0",
+        "t-maze:length=5,length=6",
+        "rocksample:size=4;rocks=2",
+        "rocksample:size=7,rocks=9",
+        "rocksample:rows=7",
+        "amm-plover:costs=yes",
+        "amm-plover:extinction=0.1",
+        "amm-108:extinction=2",
+        "amm-108:extinction=often",
+        "amm-108:horizon=20",
+        "tiger:doors=3",
+        "colored-gridworld:",
+    ];
+    let said = |name: &str| format!("{name}\n    {}\n", domains::get(name).unwrap_err());
+    insta::assert_snapshot!(names.map(said).concat());
 }
 
 fn colored_gridworld() -> Pomdp {
