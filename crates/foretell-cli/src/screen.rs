@@ -10,7 +10,7 @@ use ratatui::style::{Color, Modifier, Style, Stylize};
 use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Block, BorderType, Padding, Paragraph, Wrap};
 
-use crate::game::{Game, Over, reward};
+use crate::game::{Game, reward};
 
 /// Widest the side with the perceptions gets.
 const PERCEPTS: u16 = 46;
@@ -127,7 +127,7 @@ impl Screen<'_> {
 
     fn draw_hidden(&self, frame: &mut Frame<'_>, area: Rect) {
         // What was hidden is no secret once the episode is over.
-        let shown = self.reveal || self.game.over() == Some(Over::Ended);
+        let shown = self.reveal || self.game.over().is_some();
         let text = if shown { picture(&self.game.picture()) } else { Text::default() };
         frame.render_widget(Paragraph::new(text).block(block(if shown { "what is hidden" } else { "hidden" })), area);
     }
@@ -177,4 +177,73 @@ fn cell(mark: char) -> Span<'static> {
         other => (format!(" {other}"), bright(Color::Green)),
     };
     Span::styled(shown, style)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use foretell::Seed;
+    use foretell::domains::{self, Domain};
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
+    fn screen(domain: &Domain) -> Screen<'_> {
+        Screen { game: Game::new(domain, domain.horizon, Seed(3)), reveal: false }
+    }
+
+    fn press(screen: &mut Screen<'_>, codes: &[KeyCode]) {
+        for &code in codes {
+            assert_eq!(screen.press(KeyEvent::from(code)), Then::Continue);
+        }
+    }
+
+    fn drawn(screen: &Screen<'_>) -> String {
+        let mut terminal = Terminal::new(TestBackend::new(96, 32)).unwrap();
+        terminal.draw(|frame| screen.draw(frame)).unwrap();
+        terminal.backend().to_string()
+    }
+
+    #[test]
+    fn the_screen_shows_senses_map_and_score() {
+        let pocman = domains::get("pocman").unwrap();
+        let mut screen = screen(&pocman);
+        press(&mut screen, &[KeyCode::Tab, KeyCode::Left, KeyCode::Left]);
+        insta::assert_snapshot!(drawn(&screen));
+    }
+
+    #[test]
+    fn what_is_hidden_is_hidden_until_asked_for_or_over() {
+        let tiger = domains::get("tiger").unwrap();
+        let mut screen = screen(&tiger);
+        let told = |screen: &Screen<'_>| drawn(screen).contains(&screen.game.picture());
+        assert!(!told(&screen));
+        press(&mut screen, &[KeyCode::Tab]);
+        assert!(told(&screen));
+        press(&mut screen, &[KeyCode::Tab]);
+        press(&mut screen, &[KeyCode::Char('l'); 100]);
+        assert!(screen.game.over().is_some() && told(&screen));
+    }
+
+    #[test]
+    fn keys_are_arrows_digits_and_letters_and_others_do_nothing() {
+        let pocman = domains::get("pocman").unwrap();
+        let mut screen = screen(&pocman);
+        let keys =
+            [KeyCode::Up, KeyCode::Char('2'), KeyCode::Char('w'), KeyCode::Char('S'), KeyCode::Char('x'), KeyCode::Char('9')];
+        press(&mut screen, &keys);
+        let actions: Vec<u32> = screen.game.steps.iter().map(|(a, _)| a.0).collect();
+        assert_eq!(actions, [0, 1, 2, 3]);
+        assert_eq!(screen.press(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL)), Then::Quit);
+        assert_eq!(screen.press(KeyEvent::from(KeyCode::Esc)), Then::Quit);
+    }
+
+    #[test]
+    fn a_new_episode_begins_with_enter_only() {
+        let tiger = domains::get("tiger").unwrap();
+        let mut screen = screen(&tiger);
+        press(&mut screen, &[KeyCode::Char('l'); 103]);
+        assert_eq!((screen.game.episode, screen.game.steps.len()), (1, 100));
+        press(&mut screen, &[KeyCode::Enter, KeyCode::Char('l')]);
+        assert_eq!((screen.game.episode, screen.game.steps.len()), (2, 1));
+    }
 }

@@ -3,7 +3,7 @@
 mod support;
 
 use std::collections::BTreeSet;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 
 use foretell::LearnParams;
@@ -274,4 +274,27 @@ fn a_preset_is_a_start_for_the_flags() {
     let projection = foretell::Projection::Rademacher;
     let paper = LearnParams { rank: 4, test_projection: projection, history_projection: projection, ..LearnParams::paper() };
     assert_eq!(saved, paper);
+}
+
+/// What `play` says to actions on its standard input, and whether it succeeded.
+fn play(flags: &[&str], actions: &str) -> (String, bool) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_foretell"));
+    let mut child =
+        command.arg("play").args(flags).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(actions.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (String::from_utf8(said).unwrap(), output.status.success())
+}
+
+#[test]
+fn a_domain_is_played_through_a_pipe() {
+    let (said, ok) = play(&["colored-gridworld", "--reveal", "--seed", "3"], "N\n\nw\n");
+    assert!(ok);
+    insta::assert_snapshot!(said);
+    assert_eq!(play(&["colored-gridworld", "--reveal", "--seed", "3"], "N\nW").0, said, "the same seed, the same game");
+    let (said, ok) = play(&["tiger", "--max-steps", "2"], "listen\nlis\nlisten\n");
+    assert!(ok && said.contains("Out of time after 2 steps: total reward −2.\n1 listen: "), "{said}");
+    let (said, ok) = play(&["pocman"], "N\nfly\n");
+    assert!(!ok && said.ends_with("error: line 2: \"fly\" is no action of pocman; write one of N, E, W, S\n"), "{said}");
 }

@@ -209,7 +209,7 @@ fn built_in(name: &str) -> Option<Domain> {
             Domain::maze(name, story, grid::HORIZON, colored().without_colours())
         }
         "colored-gridworld" => {
-            let story = "the same maze, where some walls are red, some blue, and some cannot be seen";
+            let story = "a maze of 47 cells where some walls are red, some blue, and some cannot be seen";
             Domain::maze(name, story, grid::HORIZON, colored())
         }
         "float-reset" => {
@@ -227,7 +227,7 @@ fn built_in(name: &str) -> Option<Domain> {
             Domain::arcade(name, story, PocMan::plentiful())
         }
         "s-pocman" => {
-            let story = "the same maze and ghosts, but seven morsels in all, and a cold: no smell, no sight of food";
+            let story = "PocMan with a cold: seven morsels in all the maze, no smell, no sight of food";
             Domain::arcade(name, story, PocMan::sparse())
         }
         _ => return None,
