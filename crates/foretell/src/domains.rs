@@ -20,7 +20,7 @@ use rayon::prelude::*;
 use crate::data::{Alphabet, Observation, Trajectory};
 use crate::env::{Environment, rollout};
 use crate::error::{Error, Result};
-use crate::policy::Uniform;
+use crate::policy::{Policy, Uniform};
 use crate::pomdp::Pomdp;
 use crate::rng::Seed;
 use grid::Grid;
@@ -170,15 +170,27 @@ pub fn get(name_or_path: &str) -> Result<Domain> {
     Err(Error::parameter("domain", name_or_path, problem))
 }
 
-/// Episodes of a uniformly random policy. The `i`-th depends on the seed and on `i` only, whatever the number of threads.
+/// Episodes of a uniformly random policy, see [`sample_with`].
 pub fn sample(domain: &Domain, episodes: usize, max_steps: usize, seed: Seed) -> impl Iterator<Item = Trajectory> {
-    let seed = seed.stream("sample");
     let uniform = Uniform { actions: domain.alphabet().actions().len() };
+    sample_with(domain, move || uniform, episodes, max_steps, seed)
+}
+
+/// Episodes of a policy; `policy` makes one for each thread. The `i`-th depends on the seed and on `i` only, whatever the number of
+/// threads.
+pub fn sample_with<'a, P: Policy + 'a>(
+    domain: &'a Domain,
+    policy: impl Fn() -> P + Send + Sync + 'a,
+    episodes: usize,
+    max_steps: usize,
+    seed: Seed,
+) -> impl Iterator<Item = Trajectory> + 'a {
+    let seed = seed.stream("sample");
     (0..episodes).step_by(CHUNK).flat_map(move |first| {
         let chunk: Vec<Trajectory> = (first..episodes.min(first + CHUNK))
             .into_par_iter()
             .map_init(
-                || (domain.environment(), uniform),
+                || (domain.environment(), policy()),
                 |(env, policy), i| rollout(env.as_mut(), policy, max_steps, &mut seed.index(i as u64).rng()),
             )
             .collect();

@@ -19,7 +19,7 @@ const HELD: usize = 4096;
 /// Equal bins of predicted probability.
 const BINS: usize = 10;
 /// 97.5 % quantile of the normal distribution.
-const Z95: f64 = 1.959_963_984_540_054;
+pub(crate) const Z95: f64 = 1.959_963_984_540_054;
 
 /// Mean log-likelihood of the first `horizon` observations given the actions, ln P(o_1 … o_n ‖ a_1 … a_n).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]

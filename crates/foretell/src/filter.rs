@@ -12,6 +12,10 @@ pub trait Filter {
     fn reset(&mut self);
     /// Takes one step into account and returns the probability P(o ‖ a) it had given to that observation.
     fn update(&mut self, ao: ActionObservation) -> f64;
+    /// Takes one step into account, without asking how probable it was.
+    fn observe(&mut self, ao: ActionObservation) {
+        self.update(ao);
+    }
     /// The state, as numbers.
     fn state(&self) -> &[f64];
 }
@@ -222,8 +226,12 @@ impl Filter for PredictiveState<'_> {
         }
         self.predict(ao.action);
         let p = self.given_to(ao.observation);
-        self.observe(ao);
+        PredictiveState::observe(self, ao);
         p
+    }
+
+    fn observe(&mut self, ao: ActionObservation) {
+        PredictiveState::observe(self, ao);
     }
 
     fn state(&self) -> &[f64] {

@@ -10,12 +10,14 @@
 mod belief;
 mod cassandra;
 mod environment;
+mod qmdp;
 mod rewards;
 mod rows;
 mod tables;
 
 pub use belief::Belief;
 pub use environment::PomdpEnvironment;
+pub use qmdp::{Qmdp, QmdpPolicy};
 pub use rewards::RewardRule;
 pub use rows::{Row, sparse};
 pub use tables::PomdpTables;

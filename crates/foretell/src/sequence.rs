@@ -31,6 +31,10 @@ impl Fingerprints {
         self.actions[a.0 as usize]
     }
 
+    pub(crate) fn observation(&self, o: usize) -> u64 {
+        self.observations[o]
+    }
+
     pub(crate) fn pair(&self, ao: ActionObservation) -> u64 {
         mix(self.actions[ao.action.0 as usize].rotate_left(17) ^ self.observations[ao.observation.0 as usize])
     }

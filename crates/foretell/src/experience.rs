@@ -1,0 +1,124 @@
+//! What planning learns from: the steps of logged episodes, and the states a filter was in before and after each.
+
+use rayon::prelude::*;
+
+use crate::data::{Action, Alphabet, End, Trajectory};
+use crate::error::{Error, Result};
+use crate::filter::Filter;
+
+/// Episodes that one task tracks.
+const CHUNK: usize = 64;
+
+/// Steps of logged episodes.
+///
+/// States have *rows*: an episode of n steps has n + 1 of them, one after the other, so the state after a step is the row after
+/// the state before it.
+#[derive(Clone, Debug)]
+pub struct Steps {
+    list: Vec<Step>,
+    starts: Vec<usize>,
+    rows: usize,
+    actions: usize,
+}
+
+/// One step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
+    /// The row of the state in which the action was taken.
+    pub row: usize,
+    /// a
+    pub action: Action,
+    /// r
+    pub reward: f64,
+    /// Whether the episode ended by itself here: then nothing follows. A cut is no end, what would have followed counts.
+    pub terminal: bool,
+}
+
+impl Steps {
+    /// The steps of episodes over that alphabet. Every one must have a reward.
+    pub fn of(alphabet: &Alphabet, episodes: &[Trajectory]) -> Result<Steps> {
+        let count = episodes.iter().map(|z| z.steps.len()).sum();
+        let mut steps = Steps { list: Vec::with_capacity(count), starts: Vec::new(), rows: 0, actions: alphabet.actions().len() };
+        for (i, z) in episodes.iter().enumerate() {
+            steps.starts.push(steps.rows);
+            for (t, ao) in z.steps.iter().enumerate() {
+                let Some(reward) = z.rewards.get(t).copied().flatten() else {
+                    let problem = format!("step {} of episode {} has no reward", t + 1, i + 1);
+                    return Err(Error::data(problem, "planning needs a reward at every step; write 0 where there is none"));
+                };
+                let terminal = z.end == End::Terminated && t + 1 == z.steps.len();
+                steps.list.push(Step { row: steps.rows + t, action: ao.action, reward, terminal });
+            }
+            steps.rows += z.steps.len() + 1;
+        }
+        if steps.list.is_empty() {
+            return Err(Error::data("the logs hold no steps", "give at least one episode"));
+        }
+        Ok(steps)
+    }
+
+    /// All steps, in order.
+    pub fn list(&self) -> &[Step] {
+        &self.list
+    }
+
+    /// The rows of the states in which episodes begin.
+    pub fn starts(&self) -> &[usize] {
+        &self.starts
+    }
+
+    /// Number of states.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Number of actions of the alphabet.
+    pub fn actions(&self) -> usize {
+        self.actions
+    }
+}
+
+/// The states of a filter, by rows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct States {
+    width: usize,
+    values: Vec<f64>,
+}
+
+impl States {
+    /// The states of a filter along the episodes; `start` makes one at the start of an episode.
+    pub fn track<F: Filter>(episodes: &[Trajectory], start: impl Fn() -> F + Sync) -> States {
+        let width = start().state().len();
+        let track = |episodes: &[Trajectory]| {
+            let mut filter = start();
+            let mut values = Vec::with_capacity(width * episodes.iter().map(|z| z.steps.len() + 1).sum::<usize>());
+            let mut push = |state: &[f64]| values.extend_from_slice(state);
+            for z in episodes {
+                filter.reset();
+                push(filter.state());
+                for &ao in &z.steps {
+                    filter.observe(ao);
+                    push(filter.state());
+                }
+            }
+            values
+        };
+        let parts: Vec<Vec<f64>> = episodes.par_chunks(CHUNK).map(track).collect();
+        States { width, values: parts.concat() }
+    }
+
+    /// Numbers in a state.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// All states, one after the other.
+    pub fn values(&self) -> &[f64] {
+        &self.values
+    }
+
+    /// One state.
+    pub fn row(&self, i: usize) -> &[f64] {
+        &self.values[i * self.width..(i + 1) * self.width]
+    }
+}

@@ -1,0 +1,119 @@
+//! What a policy earns: returns of episodes, with intervals.
+
+use serde::Serialize;
+
+use crate::data::{End, Trajectory};
+use crate::evaluate::Z95;
+
+/// Returns of episodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Returns {
+    /// How many there are.
+    pub episodes: u64,
+    /// Mean sum of rewards.
+    pub mean_return: f64,
+    /// Half the width of its 95 % interval.
+    pub ci95: f64,
+    /// Mean Σ_t γ^(t−1) r_t.
+    pub discounted_return: f64,
+    /// Half the width of its 95 % interval.
+    pub discounted_ci95: f64,
+    /// Mean number of steps.
+    pub mean_length: f64,
+    /// Share of the episodes that ended by themselves.
+    pub terminated: f64,
+}
+
+impl Returns {
+    /// Of these episodes; a missing reward counts as 0.
+    pub fn of(episodes: impl IntoIterator<Item = Trajectory>, discount: f64) -> Returns {
+        let (mut plain, mut discounted) = (Mean::default(), Mean::default());
+        let (mut steps, mut terminated) = (0.0, 0.0);
+        for z in episodes {
+            let (mut sum, mut weighted, mut weight) = (0.0, 0.0, 1.0);
+            for reward in z.rewards.iter().flatten() {
+                sum += reward;
+                weighted += weight * reward;
+                weight *= discount;
+            }
+            plain.add(sum);
+            discounted.add(weighted);
+            steps += z.steps.len() as f64;
+            terminated += if z.end == End::Terminated { 1.0 } else { 0.0 };
+        }
+        let n = plain.count.max(1.0);
+        Returns {
+            episodes: plain.count as u64,
+            mean_return: plain.mean,
+            ci95: plain.ci95(),
+            discounted_return: discounted.mean,
+            discounted_ci95: discounted.ci95(),
+            mean_length: steps / n,
+            terminated: terminated / n,
+        }
+    }
+}
+
+/// A mean and its spread, one number after the other (Welford 1962).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Mean {
+    count: f64,
+    mean: f64,
+    /// Σ (x − mean)²
+    squares: f64,
+}
+
+impl Mean {
+    /// Takes a number in.
+    pub fn add(&mut self, x: f64) {
+        self.count += 1.0;
+        let off = x - self.mean;
+        self.mean += off / self.count;
+        self.squares += off * (x - self.mean);
+    }
+
+    /// The mean of the numbers.
+    pub fn mean(&self) -> f64 {
+        self.mean
+    }
+
+    /// Their standard deviation; 0 for fewer than two.
+    pub fn sd(&self) -> f64 {
+        if self.count < 2.0 { 0.0 } else { (self.squares / (self.count - 1.0)).sqrt() }
+    }
+
+    /// Half the width of the 95 % interval of the mean.
+    pub fn ci95(&self) -> f64 {
+        Z95 * self.sd() / self.count.max(1.0).sqrt()
+    }
+}
+
+impl FromIterator<f64> for Mean {
+    fn from_iter<I: IntoIterator<Item = f64>>(numbers: I) -> Mean {
+        let mut mean = Mean::default();
+        numbers.into_iter().for_each(|x| mean.add(x));
+        mean
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::ActionObservation;
+
+    fn episode(rewards: &[f64], end: End) -> Trajectory {
+        let steps = vec![ActionObservation::new(0, 0); rewards.len()];
+        Trajectory { steps, rewards: rewards.iter().map(|&r| Some(r)).collect(), action_probabilities: vec![], end }
+    }
+
+    #[test]
+    fn returns_are_sums_with_and_without_discount() {
+        let episodes = [episode(&[1.0, 2.0, 4.0], End::Terminated), episode(&[3.0], End::Truncated)];
+        let returns = Returns::of(episodes, 0.5);
+        assert_eq!((returns.episodes, returns.mean_length, returns.terminated), (2, 2.0, 0.5));
+        assert_eq!((returns.mean_return, returns.discounted_return), (5.0, 3.0));
+        // 7 and 3 have the standard deviation √8, their mean a standard error of 2.
+        assert!((returns.ci95 - 2.0 * Z95).abs() < 1e-12);
+        assert_eq!(returns.discounted_ci95, 0.0);
+    }
+}
