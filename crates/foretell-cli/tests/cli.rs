@@ -168,8 +168,15 @@ fn domains_are_listed_and_files_are_domains() {
     let lamp = "discount: 0.9\nvalues: reward\nstates: off on\nactions: wait press\nobservations: dark light\nstart: 1 0\n\
                 T: wait identity\nT: press\n0 1\n1 0\nO: *\n0.9 0.1\n0.1 0.9\nR: * : * : * : * 0\n";
     folder.write("lamp.POMDP", lamp);
+    folder.write("tiger:2.POMDP", lamp);
     folder.write("maze.txt", "xxxxx\nxS.Gx\nxxxxx\n");
-    for (domain, actions, observations) in [("lamp.POMDP", "2 actions", "2 observations"), ("maze.txt", "4 actions", "")] {
+    let known = [
+        ("lamp.POMDP", "2 actions", "2 observations"),
+        ("tiger:2.POMDP", "2 actions", "2 observations"),
+        ("maze.txt", "4 actions", ""),
+        ("t-maze:length=1", "4 actions", ""),
+    ];
+    for (domain, actions, observations) in known {
         let said = folder.ok(&["sample", domain, "--episodes", "100", "--max-steps", "6", "--seed", "1", "-o", "log.csv"]);
         assert!(said.starts_with(&format!("100 episodes of {domain}, ")), "{said}");
         let seen = folder.ok(&["inspect", "log.csv"]);

@@ -56,6 +56,8 @@ const FAILURES: &[&str] = &[
     "score|model.safetensors|heldout.csv|--mix|2",
     "sample|colored-gridworld|--episodes|0|-o|out.csv",
     "sample|colored-gridwrld|-o|out.csv",
+    "sample|t-maze:lenght=20|-o|out.csv",
+    "sample|rocksample:size=7,rocks=9|-o|out.csv",
     "sample|walks.csv|-o|out.csv",
     // truth and pictures
     "score|model.safetensors|heldout.csv|--truth|tiger",

@@ -150,6 +150,8 @@ pub fn all() -> Vec<Domain> {
 /// ```
 /// let domain = foretell::domains::get("colored-gridworld")?;
 /// assert_eq!((domain.horizon, domain.discount), (13, 0.99));
+/// let maze = foretell::domains::get("t-maze:length=20")?;
+/// assert_eq!(maze.horizon, 200);
 /// # Ok::<(), foretell::Error>(())
 /// ```
 pub fn get(name_or_path: &str) -> Result<Domain> {

@@ -51,6 +51,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         ]
     });
     report::say(report::table(&["domain", "states", "actions", "observations", "horizon", "discount", "story"], cells))?;
-    report::say("\nA path works wherever a name does: a .POMDP file (Cassandra's format) or the map of a maze.")?;
+    report::say("\nWhat stands in parentheses can be set: t-maze:length=20, rocksample:size=5,rocks=3,seed=1.")?;
+    report::say("A path works wherever a name does: a .POMDP file (Cassandra's format) or the map of a maze.")?;
     Ok(())
 }
