@@ -69,6 +69,7 @@ mod sequence;
 mod source;
 mod sparse;
 mod svd;
+pub mod trees;
 pub mod window;
 
 pub use data::{Action, ActionObservation, Alphabet, Cut, CutRule, End, Observation, ObservationSymbol, Trajectory};
@@ -86,6 +87,7 @@ pub use policy::{Policy, Uniform};
 pub use pomdp::{Belief, Pomdp, PomdpEnvironment, PomdpTables};
 pub use projection::Projection;
 pub use rng::{Rng, Seed};
+pub use trees::{Forest, ForestArrays, Inputs, Leaves, Rows, Targets, TreeParams, Trees};
 
 /// The examples of the README are tests.
 #[cfg(doctest)]

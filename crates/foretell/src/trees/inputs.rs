@@ -1,0 +1,166 @@
+//! What forests are grown from and asked about: rows of features, checked and laid out once.
+
+use crate::error::{Error, Result};
+
+/// Features in a vector: rows are padded to a multiple of it.
+pub(super) const LANES: usize = 8;
+/// Bytes of a cache line, in features: the first row starts one.
+const LINE: usize = 16;
+
+/// Rows of features as callers have them: row after row, `width` numbers each.
+#[derive(Clone, Copy, Debug)]
+pub struct Rows<'a> {
+    values: &'a [f64],
+    width: usize,
+}
+
+impl<'a> Rows<'a> {
+    /// A view of `values` as rows of `width` features.
+    pub fn new(values: &'a [f64], width: usize) -> Result<Rows<'a>> {
+        if width == 0 || !values.len().is_multiple_of(width) {
+            return Err(Error::data(
+                format!("{} numbers are not rows of {width} features", values.len()),
+                "give whole rows of at least one feature",
+            ));
+        }
+        Ok(Rows { values, width })
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.values.len() / self.width
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+}
+
+/// Rows of features as forests read them: finite, in single precision, padded to whole vectors.
+///
+/// Made once and used for every forest that is grown from the same rows or asked about them.
+#[derive(Debug)]
+pub struct Inputs {
+    values: Aligned,
+    rows: usize,
+    width: usize,
+    stride: usize,
+    /// Least and largest value of each feature, padding included.
+    bounds: Bounds,
+}
+
+impl Inputs {
+    /// Checks and copies rows. NaN and what is infinite in single precision are refused.
+    ///
+    /// Features are rounded to single precision, so rows that differ by less are the same row to a forest.
+    pub fn new(rows: Rows<'_>) -> Result<Inputs> {
+        let stride = rows.width.next_multiple_of(LANES);
+        let mut values = Aligned::new(rows.len() * stride);
+        for (i, (to, from)) in values.mut_slice().chunks_exact_mut(stride).zip(rows.values.chunks_exact(rows.width)).enumerate() {
+            to.iter_mut().zip(from).for_each(|(to, &from)| *to = from as f32);
+            if let Some(j) = to.iter().position(|x| !x.is_finite()) {
+                return Err(Error::data(
+                    format!("feature {j} of row {i} is {}, which a tree cannot split", from[j]),
+                    format!("give finite numbers of at most {:e}", f32::MAX),
+                ));
+            }
+        }
+        Ok(Inputs::from_parts(values, rows.width))
+    }
+
+    fn from_parts(values: Aligned, width: usize) -> Inputs {
+        let stride = width.next_multiple_of(LANES);
+        let bounds = Bounds::of(values.slice(), stride);
+        Inputs { rows: values.slice().len() / stride, values, width, stride, bounds }
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.rows
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
+    /// Features in a row.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Numbers in a row, padding included.
+    pub(super) fn stride(&self) -> usize {
+        self.stride
+    }
+
+    /// All rows, padded.
+    pub(super) fn values(&self) -> &[f32] {
+        self.values.slice()
+    }
+
+    pub(super) fn bounds(&self) -> &Bounds {
+        &self.bounds
+    }
+
+    /// Some of the rows.
+    pub(super) fn select(&self, chosen: &[usize]) -> Inputs {
+        let mut values = Aligned::new(chosen.len() * self.stride);
+        for (to, &i) in values.mut_slice().chunks_exact_mut(self.stride).zip(chosen) {
+            to.copy_from_slice(&self.values()[i * self.stride..][..self.stride]);
+        }
+        Inputs::from_parts(values, self.width)
+    }
+
+    /// The features, column after column.
+    pub(super) fn columns(&self) -> Vec<f32> {
+        let column = |j: usize| self.values().iter().skip(j).step_by(self.stride).copied();
+        (0..self.width).flat_map(column).collect()
+    }
+}
+
+/// Least and largest value of each feature in a set of rows; equal for padding.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Bounds {
+    pub(super) low: Vec<f32>,
+    pub(super) high: Vec<f32>,
+}
+
+impl Bounds {
+    fn of(values: &[f32], stride: usize) -> Bounds {
+        let first = values.get(..stride).unwrap_or(&[]).to_vec();
+        let mut bounds = Bounds { low: first.clone(), high: first };
+        for row in values.chunks_exact(stride) {
+            bounds.low.iter_mut().zip(row).for_each(|(low, x)| *low = low.min(*x));
+            bounds.high.iter_mut().zip(row).for_each(|(high, x)| *high = high.max(*x));
+        }
+        bounds
+    }
+}
+
+/// Zeros that start at a cache line: vectors that straddle two lines take twice the time to read.
+#[derive(Debug)]
+pub(super) struct Aligned {
+    values: Vec<f32>,
+    start: usize,
+}
+
+impl Aligned {
+    pub(super) fn new(len: usize) -> Aligned {
+        let values = vec![0.0; len + LINE];
+        // The system may not know an offset (then it is huge); any is right, if slower.
+        let start = values.as_ptr().align_offset(LINE * size_of::<f32>()).min(LINE);
+        let mut aligned = Aligned { values, start };
+        aligned.values.truncate(start + len);
+        aligned
+    }
+
+    pub(super) fn slice(&self) -> &[f32] {
+        &self.values[self.start..]
+    }
+
+    pub(super) fn mut_slice(&mut self) -> &mut [f32] {
+        &mut self.values[self.start..]
+    }
+}
