@@ -9,6 +9,9 @@ use crate::filter::Filter;
 /// Episodes that one task tracks.
 const CHUNK: usize = 64;
 
+/// Largest reward in absolute value: the sum of as many as anyone could count stays far from what trees can average.
+const LARGEST_REWARD: f64 = 1e60;
+
 /// Steps of logged episodes.
 ///
 /// States have *rows*: an episode of n steps has n + 1 of them, one after the other, so the state after a step is the row after
@@ -46,6 +49,10 @@ impl Steps {
                     let problem = format!("step {} of episode {} has no reward", t + 1, i + 1);
                     return Err(Error::data(problem, "planning needs a reward at every step; write 0 where there is none"));
                 };
+                if reward.is_nan() || reward.abs() > LARGEST_REWARD {
+                    let problem = format!("step {} of episode {} has the reward {reward}", t + 1, i + 1);
+                    return Err(Error::data(problem, format!("give numbers of at most {LARGEST_REWARD:e}")));
+                }
                 let terminal = z.end == End::Terminated && t + 1 == z.steps.len();
                 steps.list.push(Step { row: steps.rows + t, action: ao.action, reward, terminal });
             }

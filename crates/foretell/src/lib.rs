@@ -40,6 +40,7 @@
 //!
 //! Results are bit-identical for any number of threads (those of the current rayon pool).
 
+pub mod agent;
 pub mod data;
 #[cfg(test)]
 mod definitions;
@@ -60,6 +61,7 @@ mod moments;
 pub mod ngram;
 mod operators;
 pub mod params;
+pub mod plan;
 pub mod policy;
 pub mod pomdp;
 pub mod projection;
@@ -69,9 +71,12 @@ mod sequence;
 mod source;
 mod sparse;
 mod svd;
+mod tensors;
+pub mod tree_q;
 pub mod trees;
 pub mod window;
 
+pub use agent::{Agent, AgentOverrides, AgentParams};
 pub use data::{Action, ActionObservation, Alphabet, Cut, CutRule, End, Observation, ObservationSymbol, Trajectory};
 pub use domains::Domain;
 pub use env::{Environment, Outcome, rollout};
@@ -83,9 +88,11 @@ pub use log::{Format, Logs, OnBadEpisode, ReadOptions, Reader, Summary, Writer};
 pub use model::Model;
 pub use ngram::NGram;
 pub use params::{Cuts, History, LearnOverrides, LearnParams, Regression, Start};
+pub use plan::{Plan, PlanOverrides, PlanParams, plan};
 pub use policy::{Policy, Uniform};
 pub use pomdp::{Belief, Pomdp, PomdpEnvironment, PomdpTables};
 pub use projection::Projection;
+pub use returns::Returns;
 pub use rng::{Rng, Seed};
 pub use trees::{Forest, ForestArrays, Inputs, Leaves, Rows, Targets, TreeParams, Trees};
 

@@ -52,31 +52,39 @@ pub enum Cuts {
 /// Largest projection dimension: a covariance then takes 2 GiB.
 const LARGEST_DIM: usize = 1 << 14;
 
-/// Declares [`LearnParams`] and [`LearnOverrides`] from one list of fields.
+/// Declares parameters and optional changes to them from one list of fields.
 macro_rules! parameters {
-    ($($(#[$doc:meta])* $name:ident: $type:ty,)*) => {
-        /// What the learner needs to know; [`LearnParams::default`] is the recipe that predicts best, [`LearnParams::paper`] the one printed.
+    (
+        $(#[$params_doc:meta])* $params:ident, $(#[$overrides_doc:meta])* $overrides:ident, $heading:literal,
+        $($(#[$doc:meta])* $name:ident: $type:ty,)*
+    ) => {
+        $(#[$params_doc])*
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(deny_unknown_fields)]
-        pub struct LearnParams { $($(#[$doc])* pub $name: $type,)* }
+        pub struct $params { $($(#[$doc])* pub $name: $type,)* }
 
-        /// Changes to a preset: one optional value for each field of [`LearnParams`].
+        $(#[$overrides_doc])*
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
         #[serde(deny_unknown_fields, default)]
         #[cfg_attr(feature = "clap", derive(clap::Args))]
-        pub struct LearnOverrides { $($(#[$doc])* #[cfg_attr(feature = "clap", arg(long, help_heading = "Learning"))] pub $name: Option<$type>,)* }
+        pub struct $overrides { $($(#[$doc])* #[cfg_attr(feature = "clap", arg(long, help_heading = $heading))] pub $name: Option<$type>,)* }
 
-        impl LearnOverrides {
+        impl $overrides {
             /// The preset with these changes.
-            pub fn apply(&self, mut params: LearnParams) -> LearnParams {
+            pub fn apply(&self, mut params: $params) -> $params {
                 $(if let Some(value) = self.$name.clone() { params.$name = value; })*
                 params
             }
         }
     };
 }
+pub(crate) use parameters;
 
 parameters! {
+    /// What the learner needs to know; [`LearnParams::default`] is the recipe that predicts best, [`LearnParams::paper`] the one printed.
+    LearnParams,
+    /// Changes to a preset: one optional value for each field of [`LearnParams`].
+    LearnOverrides, "Learning",
     /// Projection of tests
     test_projection: Projection,
     /// Projection of histories

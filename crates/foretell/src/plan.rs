@@ -1,0 +1,258 @@
+//! Planning from logs: fitted-Q on the states of a filter, and the plan it leads to as a policy.
+
+mod file;
+
+use serde::{Deserialize, Serialize};
+
+use crate::data::{Action, ActionObservation, Alphabet, Observation, ObservationSymbol, Trajectory};
+use crate::error::{Error, Result};
+use crate::experience::{States, Steps};
+use crate::filter::{Filter, PredictiveState};
+use crate::fitted_q::{FittedQ, Round};
+use crate::memory::{LastObservations, WithLast};
+use crate::model::Model;
+use crate::params::parameters;
+use crate::policy::Policy;
+use crate::rng::{Rng, Seed};
+use crate::tree_q::{Ensembles, Structure, TreeFit, TreeQ};
+use crate::trees::TreeParams;
+
+/// Most observations in a state: more would only dilute what a split of a tree can find.
+const MOST_LAST: usize = 100;
+
+/// What a policy knows of the past.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+pub enum StateKind {
+    /// The predictive state of the model, as in the paper
+    Predictive,
+    /// The predictive state and the last observation beside it
+    Memory,
+    /// The last observations alone, `last` of them; the model is not asked
+    Last,
+}
+
+parameters! {
+    /// What the planner needs to know; [`PlanParams::default`] plans best, [`PlanParams::paper`] is the recipe printed.
+    PlanParams,
+    /// Changes to a preset: one optional value for each field of [`PlanParams`].
+    PlanOverrides, "Planning",
+    /// What the policy knows of the past
+    state: StateKind,
+    /// Observations in the state, where it is made of the last ones
+    last: usize,
+    /// Rounds of fitted-Q
+    rounds: usize,
+    /// Discount γ
+    discount: f64,
+    /// Trees in a forest
+    trees: usize,
+    /// Rows below which a node of a tree is a leaf
+    min_split: usize,
+    /// When the structure of the trees is chosen
+    structure: Structure,
+    /// How actions enter Q
+    ensembles: Ensembles,
+    /// Seed of the trees
+    seed: u64,
+}
+
+impl Default for PlanParams {
+    fn default() -> Self {
+        PlanParams {
+            state: StateKind::Memory,
+            last: 2,
+            rounds: 100, // [H14 §6.4]
+            discount: 0.99,
+            trees: 25, // [H14 §6.4]
+            min_split: 10,
+            structure: Structure::Frozen,
+            ensembles: Ensembles::PerAction,
+            seed: 0,
+        }
+    }
+}
+
+impl PlanParams {
+    /// The recipe as printed [H14 §6.4]: 25 trees for each action, on the predictive state, refitted in each of 100 rounds.
+    pub fn paper() -> Self {
+        PlanParams { state: StateKind::Predictive, structure: Structure::Refitted, ..PlanParams::default() }
+    }
+
+    /// Checks every value once, at the door.
+    pub fn validate(&self) -> Result<()> {
+        for (name, value) in [("last", self.last), ("rounds", self.rounds)] {
+            if value == 0 {
+                return Err(Error::parameter(name, value, "must be at least 1"));
+            }
+        }
+        if self.last > MOST_LAST {
+            return Err(Error::parameter("last", self.last, format!("must be at most {MOST_LAST}")));
+        }
+        if !(0.0..=1.0).contains(&self.discount) {
+            return Err(Error::parameter("discount", self.discount, "must be between 0 and 1"));
+        }
+        self.tree_params().validate()
+    }
+
+    fn tree_params(&self) -> TreeParams {
+        TreeParams { trees: self.trees, candidates: None, min_split: self.min_split }
+    }
+}
+
+/// A policy found by planning, with all it needs: the model that keeps its state, and Q̂.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    params: PlanParams,
+    alphabet: Alphabet,
+    /// Where the state is that of a model.
+    model: Option<Model>,
+    q: TreeQ,
+}
+
+/// Plans with a model on logged episodes over the model's alphabet; `progress` hears of every round.
+///
+/// The logs need not be those the model was learned from.
+pub fn plan(model: &Model, episodes: &[Trajectory], params: &PlanParams, progress: &mut dyn FnMut(Round)) -> Result<Plan> {
+    params.validate()?;
+    let alphabet = model.alphabet();
+    let steps = Steps::of(alphabet, episodes)?;
+    let states = match params.state {
+        StateKind::Predictive => States::track(episodes, || PredictiveState::new(model)),
+        StateKind::Memory => States::track(episodes, || WithLast::new(PredictiveState::new(model), alphabet)),
+        StateKind::Last => States::track(episodes, || LastObservations::new(alphabet, params.last)),
+    };
+    let seed = Seed(params.seed).stream("plan");
+    let fit = TreeFit::new(&steps, &states, params.structure, params.ensembles, &params.tree_params(), seed)?;
+    let mut fitted = FittedQ::new(&steps, fit, params.discount);
+    fitted.by_ref().take(params.rounds).for_each(progress);
+    let model = (params.state != StateKind::Last).then(|| model.clone());
+    Ok(Plan { params: params.clone(), alphabet: alphabet.clone(), model, q: fitted.into_inner().into_q() })
+}
+
+impl Plan {
+    /// How it was made.
+    pub fn params(&self) -> &PlanParams {
+        &self.params
+    }
+
+    /// Its actions, and the observations it knows.
+    pub fn alphabet(&self) -> &Alphabet {
+        &self.alphabet
+    }
+
+    /// The model that keeps the state, if it has one.
+    pub fn model(&self) -> Option<&Model> {
+        self.model.as_ref()
+    }
+
+    /// The policy that takes the best action.
+    pub fn policy(&self) -> Greedy<'_> {
+        let state = || PredictiveState::new(self.model.as_ref().expect("plans on a predictive state have a model"));
+        let filter: Box<dyn Filter + Send + '_> = match self.params.state {
+            StateKind::Predictive => Box::new(state()),
+            StateKind::Memory => Box::new(WithLast::new(state(), &self.alphabet)),
+            StateKind::Last => Box::new(LastObservations::new(&self.alphabet, self.params.last)),
+        };
+        Greedy { q: &self.q, filter }
+    }
+
+    /// The same for a system that has another alphabet, where symbols of the same name are the same.
+    pub fn policy_for(&self, alphabet: &Alphabet) -> Result<Translated<Greedy<'_>>> {
+        Translated::new(self.policy(), &self.alphabet, alphabet)
+    }
+}
+
+/// A policy that speaks another alphabet.
+pub struct Translated<P> {
+    inner: P,
+    /// Their action for each of ours.
+    actions: Vec<Action>,
+    /// Our action for each of theirs, if we have it.
+    own_actions: Vec<Option<Action>>,
+    /// Our observation for each of theirs; unknown ones are beyond our alphabet.
+    observations: Vec<Observation>,
+    unknown: Observation,
+}
+
+impl<P> Translated<P> {
+    /// `inner` speaks `own`, the system it acts in speaks `theirs`.
+    fn new(inner: P, own: &Alphabet, theirs: &Alphabet) -> Result<Translated<P>> {
+        let unknown = Observation(own.observations().len() as u32);
+        let action = |name: &String| {
+            theirs.action(name).ok_or_else(|| {
+                let problem =
+                    format!("the policy may take the action {name:?}, which is not among {}", theirs.actions().join(", "));
+                Error::data(problem, "use it in the system it was made for")
+            })
+        };
+        let observation = |o: &ObservationSymbol| {
+            let found = if o.terminal { own.terminal_observation(&o.name) } else { own.observation(&o.name) };
+            found.unwrap_or(unknown)
+        };
+        Ok(Translated {
+            inner,
+            actions: own.actions().iter().map(action).collect::<Result<_>>()?,
+            own_actions: theirs.actions().iter().map(|name| own.action(name)).collect(),
+            observations: theirs.observations().iter().map(observation).collect(),
+            unknown,
+        })
+    }
+
+    /// The policy itself.
+    pub fn inner(&self) -> &P {
+        &self.inner
+    }
+}
+
+impl<P: Policy> Policy for Translated<P> {
+    fn reset(&mut self) {
+        self.inner.reset();
+    }
+
+    fn act(&mut self, rng: &mut Rng) -> Action {
+        self.actions[self.inner.act(rng).0 as usize]
+    }
+
+    fn probability(&self, a: Action) -> Option<f64> {
+        self.own_actions.get(a.0 as usize).copied().flatten().map_or(Some(0.0), |a| self.inner.probability(a))
+    }
+
+    fn observe(&mut self, ao: ActionObservation) {
+        let Some(action) = self.own_actions.get(ao.action.0 as usize).copied().flatten() else { return };
+        let observation = self.observations.get(ao.observation.0 as usize).copied().unwrap_or(self.unknown);
+        self.inner.observe(ActionObservation { action, observation });
+    }
+}
+
+/// Takes the action with the largest Q̂.
+pub struct Greedy<'p> {
+    q: &'p TreeQ,
+    filter: Box<dyn Filter + Send + 'p>,
+}
+
+impl Greedy<'_> {
+    /// Q̂(s, a) of every action, where it stands.
+    pub fn values(&self) -> Vec<f64> {
+        self.q.values(self.filter.state())
+    }
+}
+
+impl Policy for Greedy<'_> {
+    fn reset(&mut self) {
+        self.filter.reset();
+    }
+
+    fn act(&mut self, _: &mut Rng) -> Action {
+        self.q.best(self.filter.state())
+    }
+
+    fn probability(&self, _: Action) -> Option<f64> {
+        Some(1.0)
+    }
+
+    fn observe(&mut self, ao: ActionObservation) {
+        self.filter.observe(ao);
+    }
+}

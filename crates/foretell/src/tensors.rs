@@ -1,0 +1,177 @@
+//! Our safetensors files: arrays that NumPy reads without our code, and everything else as JSON in the header.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::path::Path;
+
+use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::file::AtomicFile;
+
+/// Raised whenever a file written before would be read differently, column values of projections included.
+const FORMAT_VERSION: u32 = 1;
+/// Key of the header under which everything that is not an array stands. One key: the order of several is not fixed.
+const HEADER: &str = "foretell";
+
+/// What a file holds, for messages.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kind {
+    /// "model"
+    pub(crate) name: &'static str,
+    /// What one does when a file is damaged.
+    pub(crate) again: &'static str,
+    /// The verb that writes such files.
+    pub(crate) verb: &'static str,
+}
+
+/// What every header says, and what is of its kind.
+#[derive(Serialize, Deserialize)]
+struct Header<T> {
+    kind: String,
+    format_version: u32,
+    library_version: String,
+    #[serde(flatten)]
+    body: T,
+}
+
+/// An array to be written.
+pub(crate) struct Array {
+    name: String,
+    dtype: Dtype,
+    shape: Vec<usize>,
+    bytes: Vec<u8>,
+}
+
+impl Array {
+    pub(crate) fn f64s(name: impl Into<String>, shape: &[usize], values: &[f64]) -> Array {
+        Array { name: name.into(), dtype: Dtype::F64, shape: shape.to_vec(), bytes: le_bytes(values, f64::to_le_bytes) }
+    }
+
+    pub(crate) fn f32s(name: impl Into<String>, values: &[f32]) -> Array {
+        Array { name: name.into(), dtype: Dtype::F32, shape: vec![values.len()], bytes: le_bytes(values, f32::to_le_bytes) }
+    }
+
+    pub(crate) fn u32s(name: impl Into<String>, shape: &[usize], values: &[u32]) -> Array {
+        Array { name: name.into(), dtype: Dtype::U32, shape: shape.to_vec(), bytes: le_bytes(values, u32::to_le_bytes) }
+    }
+
+    pub(crate) fn u64s(name: impl Into<String>, values: &[u64]) -> Array {
+        Array { name: name.into(), dtype: Dtype::U64, shape: vec![values.len()], bytes: le_bytes(values, u64::to_le_bytes) }
+    }
+
+    pub(crate) fn bytes(name: impl Into<String>, bytes: Vec<u8>) -> Array {
+        Array { name: name.into(), dtype: Dtype::U8, shape: vec![bytes.len()], bytes }
+    }
+}
+
+fn le_bytes<T: Copy, const N: usize>(values: &[T], convert: fn(T) -> [u8; N]) -> Vec<u8> {
+    values.iter().flat_map(|&x| convert(x)).collect()
+}
+
+/// The bytes of a file.
+pub(crate) fn to_bytes<T: Serialize>(kind: Kind, body: T, arrays: &[Array]) -> Vec<u8> {
+    let library_version = env!("CARGO_PKG_VERSION").into();
+    let header = Header { kind: kind.name.into(), format_version: FORMAT_VERSION, library_version, body };
+    let views = arrays.iter().map(|array| {
+        let view = TensorView::new(array.dtype, array.shape.clone(), &array.bytes);
+        (&array.name, view.expect("shape and bytes come from the same array"))
+    });
+    let json = serde_json::to_string(&header).expect("a header is plain data");
+    serialize(views, Some(HashMap::from([(HEADER.to_string(), json)]))).expect("names and shapes are valid")
+}
+
+/// Writes a file, which appears whole or not at all.
+pub(crate) fn save(path: &Path, bytes: &[u8]) -> Result<()> {
+    let mut file = AtomicFile::create(path)?;
+    file.write_all(bytes).map_err(Error::io("write", path))?;
+    file.commit()
+}
+
+/// The arrays of a file, with errors that name it.
+pub(crate) struct Arrays<'a> {
+    tensors: SafeTensors<'a>,
+    file: &'a str,
+    kind: Kind,
+}
+
+impl<'a> Arrays<'a> {
+    /// Reads the bytes of a file of that kind; `file` is named in errors. The rest of the header comes beside the arrays.
+    pub(crate) fn open<T: DeserializeOwned>(kind: Kind, bytes: &'a [u8], file: &'a str) -> Result<(T, Arrays<'a>)> {
+        let wrong = |problem: String, remedy: &str| Error::input(file, None, problem, remedy);
+        let not_ours = format!("give a file that `foretell {}` wrote", kind.verb);
+        let (_, metadata) = SafeTensors::read_metadata(bytes)
+            .map_err(|_| wrong("not a safetensors file, or only a part of one".into(), &not_ours))?;
+        let json = metadata.metadata().as_ref().and_then(|m| m.get(HEADER));
+        let json = json.ok_or_else(|| wrong(format!("a safetensors file, but not a {} of ours", kind.name), &not_ours))?;
+        check_version(kind, json, file)?;
+        let header: Header<T> =
+            serde_json::from_str(json).map_err(|e| wrong(format!("its header is damaged ({e})"), kind.again))?;
+        let tensors = SafeTensors::deserialize(bytes).map_err(|_| wrong("it is cut short or damaged".into(), kind.again))?;
+        Ok((header.body, Arrays { tensors, file, kind }))
+    }
+
+    pub(crate) fn damaged(&self, problem: &str) -> Error {
+        let Kind { name, again, .. } = self.kind;
+        Error::input(self.file, None, format!("the {name} is damaged: {problem}"), again)
+    }
+
+    fn get<T, const N: usize>(&self, name: &str, dtype: Dtype, convert: fn([u8; N]) -> T) -> Result<Vec<T>> {
+        let tensor = self.tensors.tensor(name).map_err(|_| self.damaged(&format!("array {name} is missing")))?;
+        if tensor.dtype() != dtype {
+            return Err(self.damaged(&format!("array {name} is {:?}, not {dtype:?}", tensor.dtype())));
+        }
+        Ok(tensor.data().chunks_exact(N).map(|bytes| convert(bytes.try_into().expect("chunks of N bytes"))).collect())
+    }
+
+    pub(crate) fn f64s(&self, name: &str) -> Result<Vec<f64>> {
+        self.get(name, Dtype::F64, f64::from_le_bytes)
+    }
+
+    pub(crate) fn f32s(&self, name: &str) -> Result<Vec<f32>> {
+        self.get(name, Dtype::F32, f32::from_le_bytes)
+    }
+
+    pub(crate) fn u32s(&self, name: &str) -> Result<Vec<u32>> {
+        self.get(name, Dtype::U32, u32::from_le_bytes)
+    }
+
+    pub(crate) fn u64s(&self, name: &str) -> Result<Vec<u64>> {
+        self.get(name, Dtype::U64, u64::from_le_bytes)
+    }
+
+    pub(crate) fn bytes(&self, name: &str) -> Result<Vec<u8>> {
+        self.get(name, Dtype::U8, u8::from_le_bytes)
+    }
+
+    pub(crate) fn sized<T>(&self, name: &str, array: Vec<T>, size: usize) -> Result<Vec<T>> {
+        if array.len() == size {
+            Ok(array)
+        } else {
+            Err(self.damaged(&format!("array {name} has {} values, not {size}", array.len())))
+        }
+    }
+}
+
+/// Refuses files of another kind or version before anything else of them is read.
+fn check_version(kind: Kind, json: &str, file: &str) -> Result<()> {
+    #[derive(Deserialize)]
+    struct Version {
+        kind: String,
+        format_version: u32,
+    }
+    let version: Version =
+        serde_json::from_str(json).map_err(|e| Error::input(file, None, format!("its header is damaged ({e})"), kind.again))?;
+    if version.kind != kind.name {
+        let problem = format!("it is a {}, not a {}", version.kind, kind.name);
+        return Err(Error::input(file, None, problem, format!("give a file that `foretell {}` wrote", kind.verb)));
+    }
+    if version.format_version != FORMAT_VERSION {
+        let (name, theirs) = (kind.name, version.format_version);
+        let problem = format!("{name} format {theirs}, but this version of foretell reads format {FORMAT_VERSION}");
+        return Err(Error::input(file, None, problem, format!("{}, or use the version of foretell that wrote it", kind.again)));
+    }
+    Ok(())
+}

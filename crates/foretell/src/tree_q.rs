@@ -1,0 +1,217 @@
+//! Q̂ held by Extra-Trees, as in the paper's planner.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::data::Action;
+use crate::error::Result;
+use crate::experience::{States, Steps};
+use crate::fitted_q::Approximator;
+use crate::rng::Seed;
+use crate::trees::{Forest, Inputs, Leaves, Rows, TreeParams, Trees};
+
+/// When the structure of the trees is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+pub enum Structure {
+    /// Once, without a look at the targets (K = 1): a round only averages them in the leaves
+    Frozen,
+    /// In every round anew, as in the paper
+    Refitted,
+}
+
+/// How actions enter Q̂.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+pub enum Ensembles {
+    /// A forest for each action, as in the paper
+    PerAction,
+    /// One forest, with the action among its inputs
+    Joint,
+}
+
+/// Q̂ of states and actions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TreeQ {
+    pub(crate) ensembles: Ensembles,
+    /// One for each action, where it was taken in the logs; or a single one.
+    pub(crate) forests: Vec<Option<Forest>>,
+    /// Whether an action was taken in the logs; of others nothing is known.
+    pub(crate) taken: Vec<bool>,
+}
+
+impl TreeQ {
+    /// Q̂(s, a) for every action; −∞ for one that was never taken.
+    pub fn values(&self, state: &[f64]) -> Vec<f64> {
+        let value = |a: usize| match self.ensembles {
+            _ if !self.taken[a] => f64::NEG_INFINITY,
+            Ensembles::PerAction => self.forests[a].as_ref().map_or(f64::NEG_INFINITY, |forest| forest.predict(state)),
+            Ensembles::Joint => {
+                let row = with_action(state, a, self.taken.len());
+                self.forests[0].as_ref().map_or(f64::NEG_INFINITY, |forest| forest.predict(&row))
+            }
+        };
+        (0..self.taken.len()).map(value).collect()
+    }
+
+    /// The action with the largest Q̂(s, a), the first of equals.
+    pub fn best(&self, state: &[f64]) -> Action {
+        let best = self.values(state).into_iter().enumerate();
+        Action(best.fold((0, f64::NEG_INFINITY), |best, x| if x.1 > best.1 { x } else { best }).0 as u32)
+    }
+}
+
+fn with_action(state: &[f64], a: usize, actions: usize) -> Vec<f64> {
+    let indicator = (0..actions).map(|b| if a == b { 1.0 } else { 0.0 });
+    state.iter().copied().chain(indicator).collect()
+}
+
+/// Trees being fitted to the targets of given steps.
+pub struct TreeFit {
+    params: TreeParams,
+    ensembles: Ensembles,
+    seed: Seed,
+    round: u64,
+    members: Vec<Option<Member>>,
+    taken: Vec<bool>,
+}
+
+/// One forest, and what it is fitted to and asked for.
+struct Member {
+    /// Which steps it learns from, and their states.
+    steps: Vec<usize>,
+    train: Inputs,
+    /// All states; with a joint forest once for each action.
+    asked: Vec<Arc<Inputs>>,
+    frozen: Option<Frozen>,
+    forest: Option<Forest>,
+}
+
+/// A structure that stays, and where all rows fall in it.
+struct Frozen {
+    trees: Arc<Trees>,
+    train: Leaves,
+    asked: Vec<Leaves>,
+}
+
+impl TreeFit {
+    /// For these steps and the states of a filter along them.
+    pub fn new(
+        steps: &Steps,
+        states: &States,
+        structure: Structure,
+        ensembles: Ensembles,
+        params: &TreeParams,
+        seed: Seed,
+    ) -> Result<TreeFit> {
+        let actions = steps.actions();
+        let of_action =
+            |a: usize| -> Vec<usize> { (0..steps.list().len()).filter(|&i| steps.list()[i].action.0 as usize == a).collect() };
+        let by_action: Vec<Vec<usize>> = (0..actions).map(of_action).collect();
+        let taken: Vec<bool> = by_action.iter().map(|steps| !steps.is_empty()).collect();
+        let all = |a: Option<usize>| -> Result<Arc<Inputs>> {
+            let rows = (0..steps.rows()).map(|row| states.row(row));
+            inputs(rows.map(|row| a.map_or_else(|| row.to_vec(), |a| with_action(row, a, actions)))).map(Arc::new)
+        };
+        let members: Vec<Option<Member>> = match ensembles {
+            Ensembles::PerAction => {
+                let asked = all(None)?;
+                let member = |mine: Vec<usize>| {
+                    let train = inputs(mine.iter().map(|&i| states.row(steps.list()[i].row).to_vec()))?;
+                    Member::new(mine, train, vec![asked.clone()])
+                };
+                by_action
+                    .into_iter()
+                    .map(|mine| if mine.is_empty() { Ok(None) } else { member(mine).map(Some) })
+                    .collect::<Result<_>>()?
+            }
+            Ensembles::Joint => {
+                let rows = steps.list().iter().map(|step| with_action(states.row(step.row), step.action.0 as usize, actions));
+                let asked = (0..actions).map(|a| all(Some(a))).collect::<Result<_>>()?;
+                vec![Some(Member::new((0..steps.list().len()).collect(), inputs(rows)?, asked)?)]
+            }
+        };
+        let mut fit = TreeFit { params: params.clone(), ensembles, seed, round: 0, members, taken };
+        if structure == Structure::Frozen {
+            fit.freeze()?;
+        }
+        Ok(fit)
+    }
+
+    fn freeze(&mut self) -> Result<()> {
+        for (i, member) in (0..).zip(&mut self.members) {
+            let Some(member) = member else { continue };
+            let trees = Trees::grow(&member.train, &self.params, self.seed.index(i))?;
+            let (train, asked) = (trees.leaves(&member.train), member.asked.iter().map(|rows| trees.leaves(rows)).collect());
+            member.frozen = Some(Frozen { trees, train, asked });
+        }
+        Ok(())
+    }
+
+    /// What was fitted last.
+    pub fn into_q(self) -> TreeQ {
+        let forests = self.members.into_iter().map(|member| member.and_then(|member| member.forest)).collect();
+        TreeQ { ensembles: self.ensembles, forests, taken: self.taken }
+    }
+}
+
+fn inputs(rows: impl Iterator<Item = Vec<f64>>) -> Result<Inputs> {
+    let (mut values, mut width) = (Vec::new(), 1);
+    for row in rows {
+        width = row.len();
+        values.extend(row);
+    }
+    Inputs::new(Rows::new(&values, width)?)
+}
+
+impl Member {
+    fn new(steps: Vec<usize>, train: Inputs, asked: Vec<Arc<Inputs>>) -> Result<Member> {
+        Ok(Member { steps, train, asked, frozen: None, forest: None })
+    }
+
+    fn fit(&mut self, targets: &[f64], params: &TreeParams, seed: Seed) {
+        let mine: Vec<f64> = self.steps.iter().map(|&i| targets[i]).collect();
+        let forest = match &self.frozen {
+            Some(frozen) => Forest::from_leaves(frozen.trees.clone(), &frozen.train, &mine),
+            None => Forest::fit(&self.train, &mine, params, seed),
+        };
+        self.forest = Some(forest.expect("rewards are bounded, checked in Steps::of"));
+    }
+
+    /// Q̂ of all rows, for the i-th of what is asked.
+    fn predictions(&self, i: usize) -> Option<Vec<f64>> {
+        let forest = self.forest.as_ref()?;
+        Some(match &self.frozen {
+            Some(frozen) => forest.predict_leaves(&frozen.asked[i]),
+            None => forest.predict_all(&self.asked[i]),
+        })
+    }
+}
+
+impl Approximator for TreeFit {
+    fn fit(&mut self, targets: &[f64]) {
+        let seed = self.seed.stream("round").index(self.round);
+        for (i, member) in (0..).zip(&mut self.members) {
+            if let Some(member) = member {
+                member.fit(targets, &self.params, seed.index(i));
+            }
+        }
+        self.round += 1;
+    }
+
+    fn values(&self, out: &mut [f64]) {
+        out.fill(f64::NEG_INFINITY);
+        let mut raise = |predictions: Option<Vec<f64>>| {
+            out.iter_mut().zip(predictions.iter().flatten()).for_each(|(best, q)| *best = best.max(*q));
+        };
+        for member in self.members.iter().flatten() {
+            match self.ensembles {
+                Ensembles::PerAction => raise(member.predictions(0)),
+                Ensembles::Joint => (0..self.taken.len()).filter(|&a| self.taken[a]).for_each(|a| raise(member.predictions(a))),
+            }
+        }
+    }
+}
