@@ -35,6 +35,10 @@ enum Verb {
     Sample(cmd::sample::Args),
     Domains(cmd::domains::Args),
     Play(cmd::play::Args),
+    Plan(cmd::plan::Args),
+    Evaluate(cmd::evaluate::Args),
+    Act(cmd::act::Args),
+    Agent(cmd::agent::Args),
 }
 
 /// The command line, with the defaults of learning written into its help.
@@ -53,6 +57,10 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Verb::Sample(args) => cmd::sample::run(args),
         Verb::Domains(args) => cmd::domains::run(args),
         Verb::Play(args) => cmd::play::run(args),
+        Verb::Plan(args) => cmd::plan::run(args),
+        Verb::Evaluate(args) => cmd::evaluate::run(args),
+        Verb::Act(args) => cmd::act::run(args),
+        Verb::Agent(args) => cmd::agent::run(args),
     })
 }
 

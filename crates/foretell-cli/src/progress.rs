@@ -47,3 +47,26 @@ impl LearningBar {
         self.bar.finish_and_clear();
     }
 }
+
+/// A bar that counts rounds.
+pub struct RoundsBar(ProgressBar);
+
+impl RoundsBar {
+    /// Hidden where standard error is not a terminal.
+    pub fn new(rounds: u64) -> RoundsBar {
+        let bar = ProgressBar::with_draw_target(Some(rounds), ProgressDrawTarget::stderr_with_hz(10));
+        let style = ProgressStyle::with_template("planning  {bar:30} {pos}/{len} rounds, {eta} left");
+        bar.set_style(style.expect("the template above is valid"));
+        RoundsBar(bar)
+    }
+
+    /// Shows how many rounds are done.
+    pub fn tell(&self, done: u64) {
+        self.0.set_position(done);
+    }
+
+    /// Takes the bar away.
+    pub fn finish(self) {
+        self.0.finish_and_clear();
+    }
+}

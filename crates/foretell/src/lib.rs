@@ -41,6 +41,7 @@
 //! Results are bit-identical for any number of threads (those of the current rayon pool).
 
 pub mod agent;
+pub mod baselines;
 pub mod data;
 #[cfg(test)]
 mod definitions;

@@ -54,6 +54,35 @@ impl Returns {
     }
 }
 
+impl Returns {
+    /// Of the episodes of several samples together.
+    pub fn pooled(samples: &[Returns]) -> Returns {
+        let n: f64 = samples.iter().map(|r| r.episodes as f64).sum();
+        let mean = |x: fn(&Returns) -> f64| samples.iter().map(|r| r.episodes as f64 / n * x(r)).sum::<f64>();
+        // n·variance of the mean: of each sample, and of the means of samples around the common one
+        let ci95 = |x: fn(&Returns) -> f64, ci: fn(&Returns) -> f64| {
+            let all = mean(x);
+            let squares: f64 = samples
+                .iter()
+                .map(|r| {
+                    let n = r.episodes as f64;
+                    n * (n - 1.0) * (ci(r) / Z95).powi(2) + n * (x(r) - all).powi(2)
+                })
+                .sum();
+            if n < 2.0 { 0.0 } else { Z95 * (squares / (n - 1.0) / n).sqrt() }
+        };
+        Returns {
+            episodes: n as u64,
+            mean_return: mean(|r| r.mean_return),
+            ci95: ci95(|r| r.mean_return, |r| r.ci95),
+            discounted_return: mean(|r| r.discounted_return),
+            discounted_ci95: ci95(|r| r.discounted_return, |r| r.discounted_ci95),
+            mean_length: mean(|r| r.mean_length),
+            terminated: mean(|r| r.terminated),
+        }
+    }
+}
+
 /// A mean and its spread, one number after the other (Welford 1962).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Mean {
@@ -115,5 +144,16 @@ mod tests {
         // 7 and 3 have the standard deviation √8, their mean a standard error of 2.
         assert!((returns.ci95 - 2.0 * Z95).abs() < 1e-12);
         assert_eq!(returns.discounted_ci95, 0.0);
+    }
+
+    #[test]
+    fn pooled_samples_are_one_sample() {
+        let episodes: Vec<Trajectory> =
+            (0..30).map(|i| episode(&vec![f64::from(i % 7); i as usize % 4 + 1], End::Truncated)).collect();
+        let all = Returns::of(episodes.clone(), 0.9);
+        let parts = [&episodes[..10], &episodes[10..12], &episodes[12..]].map(|part| Returns::of(part.to_vec(), 0.9));
+        let pooled = Returns::pooled(&parts);
+        let numbers = |r: &Returns| [r.mean_return, r.ci95, r.discounted_return, r.discounted_ci95, r.mean_length];
+        assert!(numbers(&all).iter().zip(numbers(&pooled)).all(|(x, y)| (x - y).abs() < 1e-12), "{all:?} {pooled:?}");
     }
 }

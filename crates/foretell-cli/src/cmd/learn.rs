@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use clap::ValueEnum;
 use foretell::{LearnOverrides, LearnParams, Projection, learn_with_progress};
 use serde_json::{Value, json};
 
+use super::Preset;
 use crate::input::LogArgs;
 use crate::output;
 use crate::progress::LearningBar;
@@ -31,15 +31,6 @@ pub struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
-}
-
-/// Sets of parameters.
-#[derive(Clone, Copy, ValueEnum)]
-enum Preset {
-    /// Predicts best: suffix histories, signed hashing, two-stage regression
-    Default,
-    /// As printed by Hamilton et al. 2014: prefix histories, all tests to length 7, pseudo-inverse
-    Paper,
 }
 
 /// Writes each parameter's default into its help, and lets negative numbers through to its own check.

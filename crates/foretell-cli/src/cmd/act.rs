@@ -1,0 +1,41 @@
+//! `foretell act`
+
+use std::io::{BufRead, stdin};
+use std::path::PathBuf;
+
+use foretell::{ActionObservation, Observation, Plan, Policy, Seed};
+
+use crate::report;
+
+/// Let a policy choose actions for another program
+///
+/// Writes the first action; then, for each observation read from standard input, one on each line, the next. An empty line
+/// begins a new episode. The answer comes at once, so a program can hold the pipe open.
+#[derive(clap::Args)]
+pub struct Args {
+    /// A policy that `foretell plan` or `foretell agent` wrote
+    #[arg(value_name = "POLICY")]
+    policy: PathBuf,
+}
+
+pub fn run(args: Args) -> anyhow::Result<()> {
+    let plan = Plan::load(&args.policy)?;
+    let (alphabet, mut policy, mut rng) = (plan.alphabet(), plan.policy(), Seed(0).rng());
+    let unknown = Observation(alphabet.observations().len() as u32);
+    let mut action = policy.act(&mut rng);
+    report::say(alphabet.action_name(action))?;
+    for line in stdin().lock().lines() {
+        let line = line?;
+        match line.trim() {
+            "" => policy.reset(),
+            name => {
+                // Whoever tells that the episode has ended begins a new one with an empty line.
+                let observation = alphabet.observation(name).or(alphabet.terminal_observation(name)).unwrap_or(unknown);
+                policy.observe(ActionObservation { action, observation });
+            }
+        }
+        action = policy.act(&mut rng);
+        report::say(alphabet.action_name(action))?;
+    }
+    Ok(())
+}

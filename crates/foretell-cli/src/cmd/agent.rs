@@ -1,0 +1,124 @@
+//! `foretell agent`
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use foretell::baselines::{Test, Tested};
+use foretell::{Agent, AgentOverrides, AgentParams, LearnParams, PlanParams, Seed, domains};
+use serde::Serialize;
+
+use crate::{output, report};
+
+/// The state of the agent's model: smaller than the best for predictions, which plans better.
+const RANK: usize = 20;
+/// Planning looks no further ahead than this discount, whatever the domain's.
+const LARGEST_DISCOUNT: f64 = 0.99;
+
+/// Do everything from nothing: sample a domain, learn a model, plan, and compare with baselines
+#[derive(clap::Args)]
+pub struct Args {
+    /// A built-in domain (see `foretell domains`), a .POMDP file or the map of a maze
+    #[arg(value_name = "DOMAIN", default_value = "colored-gridworld")]
+    domain: String,
+    /// Recipe to start from
+    #[arg(long, value_enum, default_value_t = super::Preset::Default)]
+    preset: super::Preset,
+    #[command(flatten)]
+    overrides: AgentOverrides,
+    /// Discount of planning [default: the domain's, at most 0.99]
+    #[arg(long, value_name = "G")]
+    discount: Option<f64>,
+    /// Episodes in which policies are tested
+    #[arg(long, default_value_t = 10_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    test_episodes: u64,
+    /// Seed of everything
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// File to write the policy to
+    #[arg(short, long, value_name = "POLICY")]
+    output: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report {
+    domain: String,
+    seconds: f64,
+    policies: Vec<Tested>,
+    /// What one could earn at most who saw the state.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    discounted_bound: Option<f64>,
+}
+
+pub fn run(args: Args) -> anyhow::Result<()> {
+    let domain = domains::get(&args.domain)?;
+    if let Some(path) = &args.output {
+        output::check(path)?;
+    }
+    let started = Instant::now();
+    let (learning, planning) = match args.preset {
+        super::Preset::Default => (LearnParams { rank: RANK, ..LearnParams::default() }, PlanParams::default()),
+        super::Preset::Paper => (LearnParams::paper(), PlanParams::paper()),
+    };
+    let discount = args.discount.unwrap_or(domain.discount.min(LARGEST_DISCOUNT));
+    let learning = LearnParams { seed: args.seed, ..learning };
+    let planning = PlanParams { seed: args.seed, discount, ..planning };
+    let params = args.overrides.apply(AgentParams::default());
+    let rounds = params.agent_rounds;
+    let mut agent = Agent::new(&domain, params, learning, planning, Seed(args.seed))?;
+    if !args.json {
+        report::say(format!("{}: {}", domain.name, domain.story))?;
+    }
+    for round in agent.by_ref() {
+        let round = round?;
+        let value = round.fitted.map_or(f64::NAN, |fitted| fitted.start_value);
+        eprintln!(
+            "round {} of {rounds}: {} sampled, value {value:.3} by its own estimate",
+            round.number,
+            report::plural(round.episodes as u64, "episode")
+        );
+    }
+    let plan = agent.plan().expect("an agent has at least one round");
+    if let Some(path) = &args.output {
+        plan.save(path)?;
+    }
+    let seed = Seed(args.seed).stream("test");
+    let test = Test {
+        domain: &domain,
+        episodes: args.test_episodes as usize,
+        max_steps: domain.horizon,
+        discount: domain.discount,
+        seed,
+    };
+    let mut policies = test.baselines(agent.episodes(), discount)?;
+    let policy = || plan.policy_for(domain.alphabet()).expect("the plan is from this domain");
+    policies.push(Tested { policy: "foretell".into(), returns: test.returns(policy) });
+    let informed = test.informed();
+    let discounted_bound = informed.as_ref().map(|(_, bound)| *bound);
+    policies.extend(informed.map(|(qmdp, _)| qmdp));
+    let report = Report { domain: domain.name.clone(), seconds: started.elapsed().as_secs_f64(), policies, discounted_bound };
+    if args.json { report::json(&report) } else { show(&report, &args) }
+}
+
+fn show(report: &Report, args: &Args) -> anyhow::Result<()> {
+    let rows = report.policies.iter().map(|Tested { policy, returns: r }| {
+        let numbers = [r.mean_return, r.ci95, r.discounted_return, r.discounted_ci95];
+        let mut row = vec![policy.clone()];
+        row.extend(numbers.map(|x| format!("{x:.3}")));
+        row.extend([format!("{:.1}", r.mean_length), report::percent(r.terminated)]);
+        row
+    });
+    report::say("")?;
+    report::say(report::table(&["policy", "return", "±", "discounted", "±", "steps", "ended"], rows))?;
+    if let Some(bound) = report.discounted_bound {
+        report::say(format!("\nNobody can earn more than {bound:.3} (discounted), even seeing the state."))?;
+    }
+    let tests = report::plural(args.test_episodes, "episode");
+    report::say(format!("± is half a 95 % interval over {tests}. All of it took {:.1} s.", report.seconds))?;
+    if let Some(path) = &args.output {
+        report::say(format!("policy in {}", path.display()))?;
+    }
+    Ok(())
+}

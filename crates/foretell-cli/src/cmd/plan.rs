@@ -1,0 +1,76 @@
+//! `foretell plan`
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use foretell::fitted_q::Round;
+use foretell::{Model, PlanOverrides, PlanParams, Trajectory};
+use serde_json::json;
+
+use crate::input::LogArgs;
+use crate::output;
+use crate::progress::RoundsBar;
+use crate::report::{self, plural};
+
+/// Plan with a model on logs: find a policy that earns much reward
+#[derive(clap::Args)]
+pub struct Args {
+    /// A model that `foretell learn` wrote
+    #[arg(value_name = "MODEL")]
+    model: PathBuf,
+    #[command(flatten)]
+    input: LogArgs,
+    /// File to write the policy to
+    #[arg(short, long, value_name = "POLICY")]
+    output: PathBuf,
+    /// Recipe to start from
+    #[arg(long, value_enum, default_value_t = super::Preset::Default)]
+    preset: super::Preset,
+    #[command(flatten)]
+    overrides: PlanOverrides,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: Args) -> anyhow::Result<()> {
+    let params = args.overrides.apply(match args.preset {
+        super::Preset::Default => PlanParams::default(),
+        super::Preset::Paper => PlanParams::paper(),
+    });
+    params.validate()?;
+    output::check(&args.output)?;
+    args.input.refuse_as_output(&args.output)?;
+    let started = Instant::now();
+    let model = Model::load(&args.model)?;
+    let input = args.input.open()?;
+    let mut reader = input.logs.open(model.alphabet().clone())?;
+    let episodes = reader.by_ref().collect::<Result<Vec<Trajectory>, _>>().map_err(|e| input.blame(e))?;
+    let new = &reader.alphabet().actions()[model.alphabet().actions().len()..];
+    if let Some(name) = new.first() {
+        anyhow::bail!("the logs have the action {name:?}, which the model does not know; learn the model from logs that have it");
+    }
+    let bar = RoundsBar::new(params.rounds as u64);
+    let mut last: Option<Round> = None;
+    let planned = foretell::plan(&model, &episodes, &params, &mut |round| {
+        bar.tell(round.number as u64);
+        last = Some(round);
+    });
+    bar.finish();
+    let plan = planned?;
+    plan.save(&args.output)?;
+    let (steps, seconds) = (episodes.iter().map(|z| z.steps.len() as u64).sum(), started.elapsed().as_secs_f64());
+    let (value, change) = last.map_or((f64::NAN, f64::NAN), |round| (round.start_value, round.change));
+    if args.json {
+        let report = json!({
+            "policy": args.output, "episodes": episodes.len(), "steps": steps, "seconds": seconds,
+            "start_value": value, "change": change, "params": params,
+        });
+        return report::json(&report);
+    }
+    let (all, steps) = (plural(episodes.len() as u64, "episode"), plural(steps, "step"));
+    report::say(format!("planned on {all}, {steps} in {seconds:.2} s"))?;
+    report::say(format!("  value      {value:.4} at the start, by its own estimate (last round changed it by {change:.1e})"))?;
+    report::say(format!("  policy     {}", args.output.display()))?;
+    Ok(())
+}

@@ -1,0 +1,84 @@
+//! What a planner is compared with, on the same data and the same test episodes.
+
+use serde::Serialize;
+
+use crate::data::{Action, Trajectory};
+use crate::domains::{Domain, sample_with};
+use crate::error::Result;
+use crate::experience::Steps;
+use crate::fitted_q::FittedQ;
+use crate::policy::{Always, Policy, Uniform};
+use crate::pomdp::Qmdp;
+use crate::returns::Returns;
+use crate::rng::Seed;
+use crate::window::{Recent, WindowQ};
+
+/// Rounds of fitted-Q for tables.
+const ROUNDS: usize = 100;
+
+/// How policies are tested.
+#[derive(Clone, Copy, Debug)]
+pub struct Test<'d> {
+    /// Where.
+    pub domain: &'d Domain,
+    /// In how many episodes of at most how many steps.
+    pub episodes: usize,
+    /// See `episodes`.
+    pub max_steps: usize,
+    /// γ of the discounted return.
+    pub discount: f64,
+    /// Seed of the test episodes.
+    pub seed: Seed,
+}
+
+/// A policy and what it earns.
+#[derive(Clone, Debug, Serialize)]
+pub struct Tested {
+    /// What kind of policy it is.
+    pub policy: String,
+    /// What it earns.
+    #[serde(flatten)]
+    pub returns: Returns,
+}
+
+impl Test<'_> {
+    /// What a policy earns; `policy` makes one for each thread.
+    pub fn returns<P: Policy>(&self, policy: impl Fn() -> P + Send + Sync) -> Returns {
+        Returns::of(sample_with(self.domain, policy, self.episodes, self.max_steps, self.seed), self.discount)
+    }
+
+    /// Policies that plan nothing, or with a table: random, the best of always the same action, memoryless, and windows of the
+    /// last two and three pairs. `episodes` are over the domain's alphabet.
+    pub fn baselines(&self, episodes: &[Trajectory], discount: f64) -> Result<Vec<Tested>> {
+        let actions = self.domain.alphabet().actions().len();
+        let tested = |policy: String, returns| Tested { policy, returns };
+        let mut all = vec![tested("random".into(), self.returns(|| Uniform { actions }))];
+        all.extend(self.best_single_action());
+        let steps = Steps::of(self.domain.alphabet(), episodes)?;
+        let windows =
+            [("memoryless", Recent::Observation), ("last 2 pairs", Recent::Pairs(2)), ("last 3 pairs", Recent::Pairs(3))];
+        for (name, recent) in windows {
+            let mut fitted = FittedQ::new(&steps, WindowQ::new(recent, &steps, episodes), discount);
+            fitted.by_ref().take(ROUNDS).last();
+            let q = fitted.into_inner();
+            all.push(tested(name.into(), self.returns(|| q.policy())));
+        }
+        Ok(all)
+    }
+
+    /// The single action that earns most in other episodes than those of the test.
+    fn best_single_action(&self) -> Option<Tested> {
+        let actions = self.domain.alphabet().actions();
+        let trial = Test { seed: self.seed.stream("single action"), ..*self };
+        let earned = |a: &Action| trial.returns(|| Always(*a)).discounted_return;
+        let best = (0..actions.len() as u32).map(Action).max_by(|a, b| earned(a).total_cmp(&earned(b)))?;
+        Some(Tested { policy: format!("always {}", actions[best.0 as usize]), returns: self.returns(|| Always(best)) })
+    }
+
+    /// QMDP on the exact belief, and what one could earn at most who saw the state, discounted; where the domain is a finite POMDP.
+    pub fn informed(&self) -> Option<(Tested, f64)> {
+        let solved = Qmdp::solve(self.domain.pomdp()?, self.discount, self.max_steps);
+        let returns = self.returns(|| solved.policy());
+        Some((Tested { policy: "QMDP, knows the model".into(), returns }, solved.bound()))
+    }
+}
