@@ -3,7 +3,7 @@
 mod support;
 
 use std::collections::BTreeSet;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::process::{Command, Stdio};
 
 use foretell::LearnParams;
@@ -283,25 +283,48 @@ fn a_preset_is_a_start_for_the_flags() {
     assert_eq!(saved, paper);
 }
 
-/// What `play` says to actions on its standard input, and whether it succeeded.
-fn play(flags: &[&str], actions: &str) -> (String, bool) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_foretell"));
-    let mut child =
-        command.arg("play").args(flags).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(actions.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
-    let said = [output.stdout, output.stderr].concat();
-    (String::from_utf8(said).unwrap(), output.status.success())
+#[test]
+fn a_domain_is_played_through_a_pipe() {
+    let folder = Folder::new();
+    let maze = ["play", "colored-gridworld", "--reveal", "--seed", "3"];
+    let said = folder.piped(&maze, b"N\n\nw\n");
+    insta::assert_snapshot!(said);
+    assert_eq!(folder.piped(&maze, b"N\nW"), said, "the same seed, the same game");
+    let said = folder.piped(&["play", "tiger", "--max-steps", "2"], b"listen\nlis\nlisten\n");
+    assert!(said.contains("Out of time after 2 steps: total reward −2.\n1 listen: "), "{said}");
+    let ran = folder.run(&["play", "pocman"], b"N\nfly\n");
+    assert_eq!((ran.code, ran.err.as_str()), (1, "error: line 2: \"fly\" is no action of pocman; write one of N, E, W, S\n"));
 }
 
 #[test]
-fn a_domain_is_played_through_a_pipe() {
-    let (said, ok) = play(&["colored-gridworld", "--reveal", "--seed", "3"], "N\n\nw\n");
-    assert!(ok);
-    insta::assert_snapshot!(said);
-    assert_eq!(play(&["colored-gridworld", "--reveal", "--seed", "3"], "N\nW").0, said, "the same seed, the same game");
-    let (said, ok) = play(&["tiger", "--max-steps", "2"], "listen\nlis\nlisten\n");
-    assert!(ok && said.contains("Out of time after 2 steps: total reward −2.\n1 listen: "), "{said}");
-    let (said, ok) = play(&["pocman"], "N\nfly\n");
-    assert!(!ok && said.ends_with("error: line 2: \"fly\" is no action of pocman; write one of N, E, W, S\n"), "{said}");
+fn a_plan_is_made_tested_and_asked_for_actions() {
+    let folder = Folder::with_model();
+    let quick = ["--rounds", "5", "--trees", "4"];
+    let said = folder.ok(&[&["plan", "model.safetensors", "walks.csv", "-o", "policy.safetensors"], &quick[..]].concat());
+    assert!(said.starts_with("planned on 300 episodes, "), "{said}");
+    let flags = ["--domain", "colored-gridworld", "--episodes", "200", "--seeds", "2", "--json"];
+    let report = parsed(&folder.ok(&[&["evaluate", "policy.safetensors"], &flags[..]].concat()));
+    let fields =
+        ["episodes", "mean_return", "ci95", "discounted_return", "discounted_ci95", "mean_length", "terminated", "by_seed"];
+    assert_eq!(keys(&report), BTreeSet::from(fields));
+    assert_eq!((&report["episodes"], report["by_seed"].as_array().unwrap().len()), (&json!(400), 2));
+
+    let output = folder.piped(&["act", "policy.safetensors"], b"....\nno such view\n\n....\n");
+    let actions: Vec<&str> = output.lines().collect();
+    assert_eq!(actions.len(), 5, "{output}");
+    assert!(actions.iter().all(|a| ["N", "E", "S", "W"].contains(a)), "{output}");
+    assert_eq!(actions[..2], actions[3..], "an empty line begins anew");
+}
+
+#[test]
+fn an_agent_does_everything_from_nothing() {
+    let folder = Folder::new();
+    let quick = ["--agent-rounds", "2", "--episodes", "400", "--test-episodes", "100"];
+    let report = parsed(&folder.ok(&[&["agent", "tiger", "-o", "policy.safetensors", "--json"], &quick[..]].concat()));
+    let policies: Vec<&str> = report["policies"].as_array().unwrap().iter().map(|p| p["policy"].as_str().unwrap()).collect();
+    let expected = ["random", "always listen", "memoryless", "last 2 pairs", "last 3 pairs", "foretell", "QMDP, knows the model"];
+    assert_eq!(policies, expected);
+    assert_eq!(folder.names(), ["policy.safetensors"]);
+    let said = folder.ok(&[&["agent", "tiger"], &quick[..]].concat());
+    assert!(said.contains("  foretell ") && said.contains("Nobody can earn more than "), "{said}");
 }

@@ -1,5 +1,6 @@
 //! `foretell agent`
 
+use std::io::{IsTerminal, stderr};
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -73,12 +74,11 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     }
     for round in agent.by_ref() {
         let round = round?;
-        let value = round.fitted.map_or(f64::NAN, |fitted| fitted.start_value);
-        eprintln!(
-            "round {} of {rounds}: {} sampled, value {value:.3} by its own estimate",
-            round.number,
-            report::plural(round.episodes as u64, "episode")
-        );
+        if stderr().is_terminal() {
+            let value = round.fitted.map_or(f64::NAN, |fitted| fitted.start_value);
+            let episodes = report::plural(round.episodes as u64, "episode");
+            eprintln!("round {} of {rounds}: {episodes} sampled, value {value:.3} by its own estimate", round.number);
+        }
     }
     let plan = agent.plan().expect("an agent has at least one round");
     if let Some(path) = &args.output {

@@ -311,7 +311,7 @@ pub(super) fn domain(base: &str, mut settings: Settings<'_>) -> Result<Domain> {
         "amm-plover" => {
             (Flyway::Plover, format!("which stopover of a flyway to protect, while the sea rises unseen (costs={costs})"))
         }
-        "amm-cpsr" => (Flyway::Cpsr, format!("the same flyway, from few birds and no protection (costs={costs})")),
+        "amm-cpsr" => (Flyway::Cpsr, format!("shorebirds and a rising sea, from few birds and no protection (costs={costs})")),
         _ => {
             let extinction = settings.take("extinction", DEFAULT_EXTINCTION, PROBABILITY)?;
             let story = format!("three stopovers, and birds that may perish (costs={costs}, extinction={extinction})");
