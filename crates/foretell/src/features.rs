@@ -242,20 +242,24 @@ impl Features {
 
     /// out = ψ of the tests from step `at` on
     pub(crate) fn fill_tests(&self, batch: &Batch, at: usize, end: usize, out: &mut [f64]) {
-        out.fill(0.0);
-        out[NULL_TEST] = 1.0;
-        let columns = &mut out[self.tests.specials..];
-        self.each_test(batch, at, end, |key| self.tests.columns.add(key, columns));
-        self.tests.columns.rescale(columns);
+        with_wide_vectors(|| {
+            out.fill(0.0);
+            out[NULL_TEST] = 1.0;
+            let columns = &mut out[self.tests.specials..];
+            self.each_test(batch, at, end, |key| self.tests.columns.add(key, columns));
+            self.tests.columns.rescale(columns);
+        });
     }
 
     /// out = χ of the cut
     pub(crate) fn fill_histories(&self, batch: &Batch, place: Place, out: &mut [f64]) {
-        out.fill(0.0);
-        let (specials, columns) = out.split_at_mut(self.histories.specials);
-        specials.copy_from_slice(&self.specials(place)[..specials.len()]);
-        self.each_history(batch, place, |key| self.histories.columns.add(key, columns));
-        self.histories.columns.rescale(columns);
+        with_wide_vectors(|| {
+            out.fill(0.0);
+            let (specials, columns) = out.split_at_mut(self.histories.specials);
+            specials.copy_from_slice(&self.specials(place)[..specials.len()]);
+            self.each_history(batch, place, |key| self.histories.columns.add(key, columns));
+            self.histories.columns.rescale(columns);
+        });
     }
 
     /// Calls `f` with each non-zero (row, value) of ψ, where columns have a single non-zero.
@@ -281,4 +285,12 @@ impl Features {
             f(row, value);
         });
     }
+}
+
+/// Runs `work`, compiled for the widest vectors the processor has. All of a feature vector is made in here, also what needs
+/// no vectors: going back and forth between old and new instructions, as matrix products leave the registers, costs more than
+/// the work itself.
+#[inline(always)]
+fn with_wide_vectors(work: impl FnOnce()) {
+    pulp::Arch::new().dispatch(work);
 }

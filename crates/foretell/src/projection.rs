@@ -70,10 +70,8 @@ impl Columns {
     pub(crate) fn add(&self, key: u64, out: &mut [f64]) {
         assert_eq!(out.len(), self.dim);
         match self.projection {
-            Projection::Spherical => {
-                let key = mix(key ^ self.seed);
-                pulp::Arch::new().dispatch(AddGaussians { key, out, gaussians: gaussians() });
-            }
+            Projection::Spherical => add_gaussians(mix(key ^ self.seed), out, gaussians()),
+            // Inlined into its surroundings the loop is not turned into vectors.
             Projection::Rademacher => pulp::Arch::new().dispatch(AddSigns { key: mix(key ^ self.seed), out }),
             Projection::Hashed | Projection::SignedHash => {
                 let (bucket, sign) = self.bucket(key);
@@ -122,28 +120,18 @@ const PER_HASH: usize = 5;
 ///
 /// Looking them up takes a fifth of the time that exact ones take, and a projection needs no more than independent
 /// entries of variance 1 with light tails.
-struct AddGaussians<'a> {
-    key: u64,
-    out: &'a mut [f64],
-    gaussians: &'static [f64; GAUSSIANS],
-}
-
-impl pulp::NullaryFnOnce for AddGaussians<'_> {
-    type Output = ();
-
-    #[inline(always)] // compiled for the vectors that matrix products use, so that nothing waits for the change
-    fn call(self) {
-        let entry = |bits: u64, j: usize| self.gaussians[(bits >> (12 * j)) as usize % GAUSSIANS];
-        let (blocks, rest) = self.out.as_chunks_mut::<PER_HASH>();
-        for (i, block) in blocks.iter_mut().enumerate() {
-            let bits = mix(self.key ^ i as u64);
-            for (j, x) in block.iter_mut().enumerate() {
-                *x += entry(bits, j);
-            }
+#[inline(always)] // into what is compiled for wide vectors
+fn add_gaussians(key: u64, out: &mut [f64], gaussians: &[f64; GAUSSIANS]) {
+    let entry = |bits: u64, j: usize| gaussians[(bits >> (12 * j)) as usize % GAUSSIANS];
+    let (blocks, rest) = out.as_chunks_mut::<PER_HASH>();
+    for (i, block) in blocks.iter_mut().enumerate() {
+        let bits = mix(key ^ i as u64);
+        for (j, x) in block.iter_mut().enumerate() {
+            *x += entry(bits, j);
         }
-        let bits = mix(self.key ^ blocks.len() as u64);
-        rest.iter_mut().enumerate().for_each(|(j, x)| *x += entry(bits, j));
     }
+    let bits = mix(key ^ blocks.len() as u64);
+    rest.iter_mut().enumerate().for_each(|(j, x)| *x += entry(bits, j));
 }
 
 /// The quantiles (2k + 1)/8192 of the standard normal distribution, scaled to variance 1. The last is 3.67.
