@@ -222,7 +222,7 @@ impl Chooser {
             weights: vec![1.0; rows],
             total_weight: 0.0,
             thresholds: vec![0.0; stride],
-            left: Left::default(),
+            left: Left::new(stride),
             scores: vec![0.0; stride],
             features: Vec::new(),
         }
