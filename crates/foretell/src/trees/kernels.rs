@@ -1,9 +1,12 @@
 //! The inner loops of growing, over whole rows, with the widest vectors the machine has.
 //!
-//! Each lane is a feature and adds its rows in their order, so results do not depend on the vectors.
+//! Each lane is a feature and takes its rows in their order, so results do not depend on the vectors. What is generic in
+//! them is inlined into one function for a whole tree, which [`dispatch`] calls.
 
-use pulp::{Arch, Simd, WithSimd};
+use pulp::bytemuck::try_cast;
+use pulp::{Simd, WithSimd};
 
+use super::choose::Split;
 use super::inputs::Bounds;
 
 /// Vectors of features that are worked on together: their thresholds and sums fill the 16 registers of AVX2.
@@ -11,75 +14,90 @@ const GROUP: usize = 4;
 /// Rows summed in single precision before their sum is added to the total: keeps rounding errors of long sums small.
 const ROWS: usize = 512;
 
-/// For each feature, over the rows at most at its threshold: Σ residual and Σ weight.
+/// Evaluates an expression for all vectors of a row, in groups of `N` from the `first` on.
+macro_rules! in_groups {
+    ($stride:expr, |$first:ident, $n:ident| $call:expr) => {
+        let vectors = $stride / S::F32_LANES;
+        for $first in (0..vectors).step_by(GROUP) {
+            match vectors - $first {
+                1 => in_groups!($n = 1, $call),
+                2 => in_groups!($n = 2, $call),
+                3 => in_groups!($n = 3, $call),
+                _ => in_groups!($n = GROUP, $call),
+            }
+        }
+    };
+    ($n:ident = $size:expr, $call:expr) => {{
+        const $n: usize = $size;
+        $call
+    }};
+}
+
+/// Runs an operation with the widest vectors that divide a padded row.
+pub(super) fn dispatch<Op: WithSimd>(op: Op) -> Op::Output {
+    // The next wider ones, which another crate may switch on, have twice the lanes that rows are padded to.
+    #[cfg(target_arch = "x86_64")]
+    if let Some(simd) = pulp::x86::V3::try_new() {
+        return Simd::vectorize(simd, op);
+    }
+    pulp::Arch::new().dispatch(op)
+}
+
+/// A candidate for each feature, with sums over the rows on its left: those at most at the threshold.
 #[derive(Clone, Debug)]
-pub(super) struct Left {
+pub(super) struct Candidates {
+    pub(super) thresholds: Vec<f32>,
+    /// Σ residual
     pub(super) residuals: Vec<f32>,
+    /// Σ weight
     pub(super) weights: Vec<f32>,
 }
 
-impl Left {
-    pub(super) fn new(stride: usize) -> Left {
-        Left { residuals: vec![0.0; stride], weights: vec![0.0; stride] }
+impl Candidates {
+    pub(super) fn new(stride: usize) -> Candidates {
+        Candidates { thresholds: vec![0.0; stride], residuals: vec![0.0; stride], weights: vec![0.0; stride] }
     }
 
     /// Sums over `rows`, all features in one sweep.
-    pub(super) fn sum(&mut self, rows: &[f32], thresholds: &[f32], residuals: &[f32], weights: &[f32]) {
+    #[inline(always)]
+    pub(super) fn sweep<S: Simd>(&mut self, simd: S, rows: &[f32], residuals: &[f32], weights: &[f32]) {
         self.residuals.fill(0.0);
         self.weights.fill(0.0);
-        Arch::new().dispatch(Sweep { rows, thresholds, residuals, weights, left: self });
+        in_groups!(self.thresholds.len(), |first, N| self.sweep_group::<S, N>(simd, first, rows, residuals, weights));
     }
-}
 
-struct Sweep<'a> {
-    rows: &'a [f32],
-    thresholds: &'a [f32],
-    residuals: &'a [f32],
-    weights: &'a [f32],
-    left: &'a mut Left,
-}
-
-impl WithSimd for Sweep<'_> {
-    type Output = ();
-
-    #[inline(always)] // as all below, into the function that is compiled for those vectors
-    fn with_simd<S: Simd>(mut self, simd: S) {
-        let vectors = self.thresholds.len() / S::F32_LANES;
-        for first in (0..vectors).step_by(GROUP) {
-            match vectors - first {
-                1 => self.group::<S, 1>(simd, first),
-                2 => self.group::<S, 2>(simd, first),
-                3 => self.group::<S, 3>(simd, first),
-                _ => self.group::<S, GROUP>(simd, first),
-            }
-        }
-    }
-}
-
-impl Sweep<'_> {
     /// The sums of `N` vectors of features, from the `first` on.
     #[inline(always)]
-    fn group<S: Simd, const N: usize>(&mut self, simd: S, first: usize) {
+    fn sweep_group<S: Simd, const N: usize>(&mut self, simd: S, first: usize, rows: &[f32], residuals: &[f32], weights: &[f32]) {
         let stride = self.thresholds.len();
-        let thresholds = *vectors::<S, N>(self.thresholds, first);
+        let thresholds = *vectors::<S, N>(&self.thresholds, first);
         let zero = simd.splat_f32s(0.0);
-        let blocks = self.rows.chunks(ROWS * stride).zip(self.residuals.chunks(ROWS)).zip(self.weights.chunks(ROWS));
-        for ((rows, residuals), weights) in blocks {
+        for ((rows, residuals), weights) in rows.chunks(ROWS * stride).zip(residuals.chunks(ROWS)).zip(weights.chunks(ROWS)) {
             let (mut residual_sums, mut weight_sums) = ([zero; N], [zero; N]);
             for ((row, &residual), &weight) in rows.chunks_exact(stride).zip(residuals).zip(weights) {
                 let row = vectors::<S, N>(row, first);
                 let (residual, weight) = (simd.splat_f32s(residual), simd.splat_f32s(weight));
                 for n in 0..N {
                     let on_left = simd.less_than_or_equal_f32s(row[n], thresholds[n]);
-                    residual_sums[n] = simd.add_f32s(residual_sums[n], simd.select_f32s(on_left, residual, zero));
-                    weight_sums[n] = simd.add_f32s(weight_sums[n], simd.select_f32s(on_left, weight, zero));
+                    residual_sums[n] = simd.add_f32s(residual_sums[n], keep(simd, on_left, residual));
+                    weight_sums[n] = simd.add_f32s(weight_sums[n], keep(simd, on_left, weight));
                 }
             }
-            for (sums, more) in [(&mut self.left.residuals, residual_sums), (&mut self.left.weights, weight_sums)] {
+            for (sums, more) in [(&mut self.residuals, residual_sums), (&mut self.weights, weight_sums)] {
                 let sums = vectors_mut::<S, N>(sums, first);
                 (0..N).for_each(|n| sums[n] = simd.add_f32s(sums[n], more[n]));
             }
         }
+    }
+}
+
+/// x where the mask is set, 0 elsewhere.
+#[inline(always)]
+fn keep<S: Simd>(simd: S, mask: S::m32s, x: S::f32s) -> S::f32s {
+    match try_cast::<S::m32s, S::u32s>(mask) {
+        // The mask is made of ones and zeros: cheaper than a selection, of which the compiler cannot know that.
+        Ok(ones) => simd.transmute_f32s_u32s(simd.and_u32s(ones, simd.transmute_u32s_f32s(x))),
+        Err(_) => simd.select_f32s(mask, x, simd.splat_f32s(0.0)),
     }
 }
 
@@ -93,50 +111,46 @@ fn vectors_mut<S: Simd, const N: usize>(row: &mut [f32], first: usize) -> &mut [
     S::as_mut_simd_f32s(row).0[first..][..N].as_mut_array().expect("N vectors were taken")
 }
 
-/// Copies the rows of `from` that `order` lists to `to`, and finds their bounds on the way.
-pub(super) fn gather(from: &[f32], order: &[u32], to: &mut [f32], bounds: &mut Bounds) {
-    Arch::new().dispatch(Gather { from, order, to, bounds });
+/// The bounds of rows.
+#[inline(always)]
+pub(super) fn find_bounds<S: Simd>(simd: S, rows: &[f32], bounds: &mut Bounds) {
+    in_groups!(bounds.low.len(), |first, N| find_bounds_group::<S, N>(simd, first, rows, bounds));
 }
 
-struct Gather<'a> {
-    from: &'a [f32],
-    order: &'a [u32],
-    to: &'a mut [f32],
-    bounds: &'a mut Bounds,
-}
-
-impl WithSimd for Gather<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(mut self, simd: S) {
-        let vectors = self.bounds.low.len() / S::F32_LANES;
-        for first in (0..vectors).step_by(GROUP) {
-            match vectors - first {
-                1 => self.group::<S, 1>(simd, first),
-                2 => self.group::<S, 2>(simd, first),
-                3 => self.group::<S, 3>(simd, first),
-                _ => self.group::<S, GROUP>(simd, first),
-            }
+/// The bounds of `N` vectors of features, from the `first` on.
+#[inline(always)]
+fn find_bounds_group<S: Simd, const N: usize>(simd: S, first: usize, rows: &[f32], bounds: &mut Bounds) {
+    let stride = bounds.low.len();
+    let (mut low, mut high) = ([simd.splat_f32s(f32::INFINITY); N], [simd.splat_f32s(f32::NEG_INFINITY); N]);
+    for row in rows.chunks_exact(stride) {
+        let row = vectors::<S, N>(row, first);
+        for n in 0..N {
+            low[n] = simd.min_f32s(low[n], row[n]);
+            high[n] = simd.max_f32s(high[n], row[n]);
         }
     }
+    *vectors_mut::<S, N>(&mut bounds.low, first) = low;
+    *vectors_mut::<S, N>(&mut bounds.high, first) = high;
 }
 
-impl Gather<'_> {
-    /// Copies `N` vectors of each row, from the `first` on.
-    #[inline(always)]
-    fn group<S: Simd, const N: usize>(&mut self, simd: S, first: usize) {
-        let stride = self.bounds.low.len();
-        let (mut low, mut high) = ([simd.splat_f32s(f32::INFINITY); N], [simd.splat_f32s(f32::NEG_INFINITY); N]);
-        for (&i, to) in self.order.iter().zip(self.to.chunks_exact_mut(stride)) {
-            let row = *vectors::<S, N>(&self.from[i as usize * stride..][..stride], first);
-            for n in 0..N {
-                low[n] = simd.min_f32s(low[n], row[n]);
-                high[n] = simd.max_f32s(high[n], row[n]);
-            }
-            *vectors_mut::<S, N>(to, first) = row;
-        }
-        *vectors_mut::<S, N>(&mut self.bounds.low, first) = low;
-        *vectors_mut::<S, N>(&mut self.bounds.high, first) = high;
+/// Lists in `order` the rows that go left, and from its end those that go right; returns how many go left.
+#[inline(never)] // has the registers for itself
+pub(super) fn separate(rows: &[f32], stride: usize, split: Split, order: &mut [u32]) -> usize {
+    let n = order.len();
+    let mut left = 0;
+    for i in 0..n {
+        // Both ends are written and one is counted: no branch to mispredict.
+        order[left] = i as u32;
+        order[n - 1 + left - i] = i as u32;
+        left += usize::from(rows[i * stride + split.feature] <= split.threshold);
     }
+    left
+}
+
+/// Exchanges rows `l` and `r`, of which `r` comes first.
+#[inline(always)]
+pub(super) fn exchange<S: Simd>(rows: &mut [f32], stride: usize, l: usize, r: usize) {
+    let (front, back) = rows.split_at_mut(l * stride);
+    let (r, l) = (&mut front[r * stride..][..stride], &mut back[..stride]);
+    in_groups!(stride, |first, N| std::mem::swap(vectors_mut::<S, N>(r, first), vectors_mut::<S, N>(l, first)));
 }
