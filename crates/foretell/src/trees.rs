@@ -17,6 +17,10 @@
 //! # Ok::<(), foretell::Error>(())
 //! ```
 //!
+//! Thresholds are uniform between bounds, so a forest is the same if a feature is scaled and shifted (but for rounding, and
+//! exactly if it is multiplied by a power of 2). Other increasing maps change where thresholds fall, though not what is
+//! fitted exactly: with n_min = 1 the targets of distinct rows.
+//!
 //! With K = 1 the targets have no say in the structure: [`Trees::grow`] it once, find the [`Leaves`] of all rows once, and
 //! each new set of targets costs only the means of the leaves ([`Forest::from_leaves`], [`Forest::predict_leaves`]).
 
@@ -30,6 +34,7 @@ use crate::rng::Seed;
 use grow::{Grower, Grown, Sample};
 
 mod arrays;
+mod choose;
 mod grow;
 mod inputs;
 mod kernels;

@@ -1,15 +1,14 @@
-//! Growing a tree whose splits are the best of K random ones.
+//! Growing a tree from rows and targets, depth first, with the rows of each node side by side in memory.
 
+use std::ops::Range;
+
+use pulp::{Simd, WithSimd};
+
+use super::choose::{Chooser, Members, Split, Summary};
 use super::inputs::{Aligned, Bounds, Inputs};
-use super::kernels::{Left, gather};
-use super::threshold;
+use super::kernels::{dispatch, exchange, find_bounds, separate};
 use super::walk::Node;
 use crate::rng::Rng;
-
-/// Scores whose ratio is nearer to 1 are equal but for rounding: splits of the same rows, perhaps with sides exchanged.
-///
-/// A sum of some hundred numbers in single precision is right to about ten units of 2⁻²⁴, and a score has its square.
-const TIE: f32 = 2e-6;
 
 /// What all trees of a forest are grown from.
 pub(super) struct Sample<'a> {
@@ -28,266 +27,139 @@ pub(super) struct Grown {
     pub(super) means: Vec<f64>,
 }
 
-/// Where the rows of a node lie together: the root's in the sample, others' in one of two stores. Those of its children go
-/// to the same places of the other store.
-#[derive(Clone, Copy)]
-enum Place {
-    Sample,
-    Store(usize),
-}
-
-/// A node to be split or made a leaf.
+/// A node that may be split.
 struct Task {
     node: usize,
-    start: usize,
-    end: usize,
-    place: Place,
+    range: Range<usize>,
+    summary: Summary,
     bounds: Bounds,
-}
-
-/// Rows with their targets and weights.
-struct Store {
-    rows: Aligned,
-    y: Vec<f64>,
-    weights: Vec<f64>,
-}
-
-/// Rows, targets and weights of one node.
-#[derive(Clone, Copy)]
-struct Members<'a> {
-    rows: &'a [f32],
-    y: &'a [f64],
-    weights: Option<&'a [f64]>,
-}
-
-/// Rows whose feature is above the threshold go right.
-pub(super) struct Split {
-    pub(super) feature: usize,
-    pub(super) threshold: f32,
 }
 
 /// Grows trees one after the other in the same memory.
 pub(super) struct Grower<'a> {
     sample: &'a Sample<'a>,
-    stores: [Store; 2],
-    /// Bounds of nodes that are done.
-    spare: Vec<Bounds>,
+    /// Rows, targets and weights, in an order in which those of each node are together.
+    rows: Aligned,
+    y: Vec<f64>,
+    weights: Option<Vec<f64>>,
     chooser: Chooser,
-    order: [Vec<u32>; 2],
+    /// Rows of a node, those of its left child first.
+    order: Vec<u32>,
+    /// Bounds of nodes that are done, to be used again.
+    spare: Vec<Bounds>,
 }
 
 impl<'a> Grower<'a> {
     pub(super) fn new(sample: &'a Sample<'a>) -> Grower<'a> {
-        let (rows, stride) = (sample.inputs.len(), sample.inputs.stride());
-        let weighted = if sample.weights.is_some() { rows } else { 0 };
-        let store = || Store { rows: Aligned::new(rows * stride), y: vec![0.0; rows], weights: vec![0.0; weighted] };
+        let (rows, width, stride) = (sample.inputs.len(), sample.inputs.width(), sample.inputs.stride());
         Grower {
             sample,
-            stores: [store(), store()],
+            rows: Aligned::new(rows * stride),
+            y: vec![0.0; rows],
+            weights: sample.weights.map(<[f64]>::to_vec),
+            chooser: Chooser::new(rows, width, stride, sample.candidates),
+            order: vec![0; rows],
             spare: Vec::new(),
-            chooser: Chooser::new(rows, sample.inputs.width(), stride, sample.candidates),
-            order: [vec![0; rows], vec![0; rows]],
         }
     }
 
-    /// Grows one tree, depth first.
-    pub(super) fn grow(&mut self, mut rng: Rng) -> Grown {
-        let (mut nodes, mut means) = (vec![Node::leaf(0)], vec![0.0]);
-        let (end, bounds) = (self.sample.inputs.len(), self.sample.inputs.bounds().clone());
-        let mut tasks = vec![Task { node: 0, start: 0, end, place: Place::Sample, bounds }];
-        while let Some(task) = tasks.pop() {
-            let members = self.sample.members(&self.stores, &task);
-            let (mean, differ) = self.chooser.centre(members.y, members.weights);
-            means[task.node] = mean;
-            let large = task.end - task.start >= self.sample.min_split.max(2);
-            let split = if large && differ { self.chooser.choose(members.rows, &task.bounds, &mut rng) } else { None };
-            let Some(split) = split else {
-                self.spare.push(task.bounds);
-                continue;
-            };
-            let child = nodes.len();
-            nodes[task.node] = Node { feature: split.feature as u32, threshold: split.threshold, child: child as u32 };
-            nodes.extend([Node::leaf(child as u32), Node::leaf(child as u32 + 1)]);
-            means.extend([0.0; 2]);
-            let [left, right] = self.partition(task, &split, child);
-            tasks.extend([right, left]);
+    /// Grows one tree.
+    pub(super) fn grow(&mut self, rng: Rng) -> Grown {
+        dispatch(self.start(rng))
+    }
+
+    fn start(&mut self, rng: Rng) -> Growing<'_, 'a> {
+        let sample = self.sample;
+        self.rows.mut_slice().copy_from_slice(sample.inputs.values());
+        self.y.copy_from_slice(sample.y);
+        if let (Some(to), Some(from)) = (&mut self.weights, sample.weights) {
+            to.copy_from_slice(from);
+        }
+        Growing { grower: self, rng, nodes: Vec::new(), means: Vec::new(), tasks: Vec::new() }
+    }
+}
+
+/// A tree that is being grown.
+struct Growing<'a, 'b> {
+    grower: &'a mut Grower<'b>,
+    rng: Rng,
+    nodes: Vec<Node>,
+    /// Mean target of each node.
+    means: Vec<f64>,
+    tasks: Vec<Task>,
+}
+
+impl WithSimd for Growing<'_, '_> {
+    type Output = Grown;
+
+    #[inline(always)] // as all that follows, into the function that is compiled for the widest vectors
+    fn with_simd<S: Simd>(mut self, simd: S) -> Grown {
+        self.add(simd, 0..self.grower.sample.inputs.len());
+        while let Some(task) = self.tasks.pop() {
+            if let Some(split) = self.choose(simd, &task) {
+                let middle = self.partition::<S>(&task.range, split);
+                let child = self.nodes.len() as u32;
+                self.nodes[task.node] = Node { feature: split.feature as u32, threshold: split.threshold, child };
+                self.add(simd, task.range.start..middle);
+                self.add(simd, middle..task.range.end);
+            }
+            self.grower.spare.push(task.bounds);
         }
         let is_leaf = |(i, node): &(usize, &Node)| node.child as usize == *i;
-        let means = nodes.iter().enumerate().filter(is_leaf).map(|(i, _)| means[i]).collect();
-        Grown { nodes, means }
+        let means = self.nodes.iter().enumerate().filter(is_leaf).map(|(i, _)| self.means[i]).collect();
+        Grown { nodes: self.nodes, means }
+    }
+}
+
+impl Growing<'_, '_> {
+    /// Adds a node for these rows: a leaf, unless its task finds a split.
+    #[inline(always)]
+    fn add<S: Simd>(&mut self, simd: S, range: Range<usize>) {
+        let Grower { sample, rows, y, weights, spare, .. } = &mut *self.grower;
+        let summary = Summary::of(&y[range.clone()], weights.as_ref().map(|w| &w[range.clone()]));
+        let node = self.nodes.len();
+        self.nodes.push(Node::leaf(node as u32));
+        self.means.push(summary.mean());
+        if summary.rows >= sample.min_split.max(2) && summary.low < summary.high {
+            let stride = sample.inputs.stride();
+            let mut bounds = spare.pop().unwrap_or_else(|| sample.inputs.bounds().clone());
+            find_bounds(simd, &rows.slice()[range.start * stride..range.end * stride], &mut bounds);
+            self.tasks.push(Task { node, range, summary, bounds });
+        }
     }
 
-    /// Moves the rows of a node to its children.
-    fn partition(&mut self, task: Task, split: &Split, child: usize) -> [Task; 2] {
-        let stride = self.sample.inputs.stride();
-        let mut bounds = || self.spare.pop().unwrap_or_else(|| task.bounds.clone());
-        let mut bounds = [bounds(), bounds()];
-        let [first, second] = &mut self.stores;
-        let (from, to, place) = match task.place {
-            Place::Store(0) => (Some(first), second, 1),
-            Place::Store(_) => (Some(second), first, 0),
-            Place::Sample => (None, first, 0),
+    #[inline(always)]
+    fn choose<S: Simd>(&mut self, simd: S, task: &Task) -> Option<Split> {
+        let Grower { sample, rows, y, weights, chooser, .. } = &mut *self.grower;
+        let (range, stride) = (task.range.clone(), sample.inputs.stride());
+        let members = Members {
+            rows: &rows.slice()[range.start * stride..range.end * stride],
+            y: &y[range.clone()],
+            weights: weights.as_ref().map(|w| &w[range]),
+            summary: &task.summary,
+            bounds: &task.bounds,
         };
-        let from = match from {
-            Some(store) => store.members(task.start..task.end, stride),
-            None => self.sample.all(),
-        };
-        let [left, right] = &mut self.order;
-        let sizes = separate(from.rows, stride, split, left, right);
-        let middle = task.start + sizes[0];
-        let ranges = [task.start..middle, middle..task.end];
-        for ((order, range), bounds) in [&left[..sizes[0]], &right[..sizes[1]]].into_iter().zip(&ranges).zip(&mut bounds) {
-            gather(from.rows, order, &mut to.rows.mut_slice()[range.start * stride..range.end * stride], bounds);
-            pick(from.y, order, &mut to.y[range.clone()]);
-            if let Some(weights) = from.weights {
-                pick(weights, order, &mut to.weights[range.clone()]);
+        chooser.choose(simd, &members, &mut self.rng)
+    }
+
+    /// Brings the rows that go left to the front; returns where the others start.
+    #[inline(always)]
+    fn partition<S: Simd>(&mut self, range: &Range<usize>, split: Split) -> usize {
+        let Grower { sample, rows, y, weights, order, .. } = &mut *self.grower;
+        let stride = sample.inputs.stride();
+        let (rows, y) = (&mut rows.mut_slice()[range.start * stride..range.end * stride], &mut y[range.clone()]);
+        let order = &mut order[..y.len()];
+        let middle = separate(rows, stride, split, order);
+        // Rows of the left child that are too far back, last first, and as many of the right child too far in front.
+        let (left, right) = order.split_at(middle);
+        let pairs = left.iter().rev().zip(right.iter().rev()).map(|(l, r)| (*l as usize, *r as usize));
+        for (l, r) in pairs.take_while(|(l, _)| *l >= middle) {
+            exchange::<S>(rows, stride, l, r);
+            y.swap(l, r);
+            if let Some(weights) = weights {
+                weights[range.clone()].swap(l, r);
             }
         }
-        let place = Place::Store(place);
-        let [left, right] = bounds;
-        self.spare.push(task.bounds);
-        [
-            Task { node: child, start: task.start, end: middle, place, bounds: left },
-            Task { node: child + 1, start: middle, end: task.end, place, bounds: right },
-        ]
-    }
-}
-
-impl<'a> Sample<'a> {
-    fn all(&self) -> Members<'a> {
-        Members { rows: self.inputs.values(), y: self.y, weights: self.weights }
-    }
-
-    fn members<'b>(&self, stores: &'b [Store; 2], task: &Task) -> Members<'b>
-    where
-        'a: 'b,
-    {
-        match task.place {
-            Place::Sample => self.all(),
-            Place::Store(i) => stores[i].members(task.start..task.end, self.inputs.stride()),
-        }
-    }
-}
-
-impl Store {
-    fn members(&self, range: std::ops::Range<usize>, stride: usize) -> Members<'_> {
-        Members {
-            rows: &self.rows.slice()[range.start * stride..range.end * stride],
-            y: &self.y[range.clone()],
-            weights: self.weights.get(range),
-        }
-    }
-}
-
-/// Which rows go left and which right; returns how many.
-fn separate(rows: &[f32], stride: usize, split: &Split, left: &mut [u32], right: &mut [u32]) -> [usize; 2] {
-    let mut sizes = [0, 0];
-    for (i, row) in rows.chunks_exact(stride).enumerate() {
-        // Both are written and one is counted: no branch to mispredict.
-        left[sizes[0]] = i as u32;
-        right[sizes[1]] = i as u32;
-        let above = usize::from(row[split.feature] > split.threshold);
-        sizes[1] += above;
-        sizes[0] += 1 - above;
-    }
-    sizes
-}
-
-fn pick(from: &[f64], order: &[u32], to: &mut [f64]) {
-    to.iter_mut().zip(order).for_each(|(to, &i)| *to = from[i as usize]);
-}
-
-/// Chooses the best of K random splits of a node.
-pub(super) struct Chooser {
-    width: usize,
-    /// K
-    candidates: usize,
-    /// weight·(y − mean), in units of the largest |y − mean|, so that single precision is enough
-    residuals: Vec<f32>,
-    /// In units of the largest.
-    weights: Vec<f32>,
-    total_weight: f32,
-    thresholds: Vec<f32>,
-    left: Left,
-    scores: Vec<f32>,
-    features: Vec<usize>,
-}
-
-impl Chooser {
-    pub(super) fn new(rows: usize, width: usize, stride: usize, candidates: usize) -> Chooser {
-        Chooser {
-            width,
-            candidates,
-            residuals: vec![0.0; rows],
-            weights: vec![1.0; rows],
-            total_weight: 0.0,
-            thresholds: vec![0.0; stride],
-            left: Left::default(),
-            scores: vec![0.0; stride],
-            features: Vec::new(),
-        }
-    }
-
-    /// Takes in the targets of a node: returns their mean, and whether they differ.
-    pub(super) fn centre(&mut self, y: &[f64], weights: Option<&[f64]>) -> (f64, bool) {
-        let (low, high) = y.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &y| (low.min(y), high.max(y)));
-        if low == high {
-            return (low, false);
-        }
-        let (sum, total) = match weights {
-            None => (y.iter().sum::<f64>(), y.len() as f64),
-            Some(weights) => (y.iter().zip(weights).map(|(y, w)| y * w).sum(), weights.iter().sum()),
-        };
-        // Rounding may carry a mean outside.
-        let mean = (sum / total).clamp(low, high);
-        let scale = 1.0 / (high - mean).max(mean - low);
-        self.residuals.clear();
-        self.residuals.extend(y.iter().map(|y| ((y - mean) * scale) as f32));
-        self.total_weight = y.len() as f32;
-        if let Some(weights) = weights {
-            let scale = 1.0 / weights.iter().copied().fold(0.0, f64::max);
-            self.weights.clear();
-            self.weights.extend(weights.iter().map(|w| (w * scale) as f32));
-            self.residuals.iter_mut().zip(&self.weights).for_each(|(residual, w)| *residual *= w);
-            self.total_weight = (total * scale) as f32;
-        }
-        (mean, true)
-    }
-
-    /// The best of K splits of the rows whose targets were taken in last; none if all features are constant.
-    pub(super) fn choose(&mut self, rows: &[f32], bounds: &Bounds, rng: &mut Rng) -> Option<Split> {
-        let mut bits = 0;
-        for (j, t) in self.thresholds.iter_mut().enumerate() {
-            bits = if j % 2 == 0 { rng.bits() } else { bits >> 32 };
-            *t = threshold(bounds.low[j], bounds.high[j], bits as u32);
-        }
-        let n = self.residuals.len();
-        self.left.sum(rows, &self.thresholds, &self.residuals, &self.weights[..n]);
-        self.score();
-        self.features.clear();
-        self.features.extend((0..self.width).filter(|&j| bounds.low[j] < bounds.high[j]));
-        for i in 0..self.candidates.min(self.features.len()) {
-            if self.candidates >= self.features.len() {
-                break;
-            }
-            let drawn = i + rng.below(self.features.len() - i);
-            self.features.swap(i, drawn);
-        }
-        self.features.truncate(self.candidates);
-        let scores = &self.scores;
-        let best = self.features.iter().map(|&j| scores[j]).fold(f32::NEG_INFINITY, f32::max);
-        self.features.retain(|&j| scores[j] >= best * (1.0 - TIE));
-        let feature = *self.features.get(rng.below(self.features.len()))?;
-        Some(Split { feature, threshold: self.thresholds[feature] })
-    }
-
-    /// Σ_left r² / (w_left·w_right): with residuals that sum to 0, the reduction of variance but for a constant factor.
-    fn score(&mut self) {
-        let total = self.total_weight;
-        for ((score, sum), left) in self.scores.iter_mut().zip(&self.left.residuals).zip(&self.left.weights) {
-            // Weights may be so unequal that rounding leaves nothing on a side.
-            let right = (total - left).max(f32::MIN_POSITIVE);
-            *score = sum * sum / (left.max(f32::MIN_POSITIVE) * right).max(f32::MIN_POSITIVE);
-        }
+        range.start + middle
     }
 }

@@ -1,128 +1,156 @@
-//! The inner loops of growing, over whole rows: they are compiled for the widest vectors the machine has.
+//! The inner loops of growing, over whole rows, with the widest vectors the machine has.
 //!
-//! Each lane is a feature and adds its rows in their order, so results do not depend on the vectors.
+//! Each lane is a feature and takes its rows in their order, so results do not depend on the vectors. What is generic in
+//! them is inlined into one function for a whole tree, which [`dispatch`] calls.
 
-use super::inputs::{Bounds, LANES};
+use pulp::bytemuck::try_cast;
+use pulp::{Simd, WithSimd};
 
-/// Vectors of features whose sums stay in registers together.
+use super::choose::Split;
+use super::inputs::Bounds;
+
+/// Vectors of features that are worked on together: their thresholds and sums fill the 16 registers of AVX2.
 const GROUP: usize = 4;
 /// Rows summed in single precision before their sum is added to the total: keeps rounding errors of long sums small.
 const ROWS: usize = 512;
 
-type Vector = [f32; LANES];
+/// Evaluates an expression for all vectors of a row, in groups of `N` from the `first` on.
+macro_rules! in_groups {
+    ($stride:expr, |$first:ident, $n:ident| $call:expr) => {
+        let vectors = $stride / S::F32_LANES;
+        for $first in (0..vectors).step_by(GROUP) {
+            match vectors - $first {
+                1 => in_groups!($n = 1, $call),
+                2 => in_groups!($n = 2, $call),
+                3 => in_groups!($n = 3, $call),
+                _ => in_groups!($n = GROUP, $call),
+            }
+        }
+    };
+    ($n:ident = $size:expr, $call:expr) => {{
+        const $n: usize = $size;
+        $call
+    }};
+}
 
-/// For each feature, over the rows at most at its threshold: Σ residual and Σ weight.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Left {
+/// Runs an operation with the widest vectors that divide a padded row.
+pub(super) fn dispatch<Op: WithSimd>(op: Op) -> Op::Output {
+    // The next wider ones, which another crate may switch on, have twice the lanes that rows are padded to.
+    #[cfg(target_arch = "x86_64")]
+    if let Some(simd) = pulp::x86::V3::try_new() {
+        return Simd::vectorize(simd, op);
+    }
+    pulp::Arch::new().dispatch(op)
+}
+
+/// A candidate for each feature, with sums over the rows on its left: those at most at the threshold.
+#[derive(Clone, Debug)]
+pub(super) struct Candidates {
+    pub(super) thresholds: Vec<f32>,
+    /// Σ residual
     pub(super) residuals: Vec<f32>,
+    /// Σ weight
     pub(super) weights: Vec<f32>,
 }
 
-impl Left {
-    /// Sums over `rows`, all features in one sweep.
-    pub(super) fn sum(&mut self, rows: &[f32], thresholds: &[f32], residuals: &[f32], weights: &[f32]) {
-        let stride = thresholds.len();
-        self.residuals.clear();
-        self.residuals.resize(stride, 0.0);
-        self.weights.clear();
-        self.weights.resize(stride, 0.0);
-        pulp::Arch::new().dispatch(
-            #[inline(always)]
-            || {
-                let blocks = rows.chunks(ROWS * stride).zip(residuals.chunks(ROWS)).zip(weights.chunks(ROWS));
-                for ((rows, residuals), weights) in blocks {
-                    let mut sweep = Sweep { rows, thresholds, residuals, weights, left: self };
-                    let vectors = stride / LANES;
-                    for first in (0..vectors).step_by(GROUP) {
-                        match vectors - first {
-                            1 => sweep.group::<1>(first),
-                            2 => sweep.group::<2>(first),
-                            3 => sweep.group::<3>(first),
-                            _ => sweep.group::<GROUP>(first),
-                        }
-                    }
-                }
-            },
-        );
+impl Candidates {
+    pub(super) fn new(stride: usize) -> Candidates {
+        Candidates { thresholds: vec![0.0; stride], residuals: vec![0.0; stride], weights: vec![0.0; stride] }
     }
-}
 
-struct Sweep<'a> {
-    rows: &'a [f32],
-    thresholds: &'a [f32],
-    residuals: &'a [f32],
-    weights: &'a [f32],
-    left: &'a mut Left,
-}
+    /// Sums over `rows`, all features in one sweep.
+    #[inline(always)]
+    pub(super) fn sweep<S: Simd>(&mut self, simd: S, rows: &[f32], residuals: &[f32], weights: &[f32]) {
+        self.residuals.fill(0.0);
+        self.weights.fill(0.0);
+        in_groups!(self.thresholds.len(), |first, N| self.sweep_group::<S, N>(simd, first, rows, residuals, weights));
+    }
 
-impl Sweep<'_> {
     /// The sums of `N` vectors of features, from the `first` on.
     #[inline(always)]
-    fn group<const N: usize>(&mut self, first: usize) {
+    fn sweep_group<S: Simd, const N: usize>(&mut self, simd: S, first: usize, rows: &[f32], residuals: &[f32], weights: &[f32]) {
         let stride = self.thresholds.len();
-        let thresholds = *vectors::<N>(self.thresholds, first);
-        let (mut residuals, mut weights) = ([[0.0; LANES]; N], [[0.0; LANES]; N]);
-        for ((row, &residual), &weight) in self.rows.chunks_exact(stride).zip(self.residuals).zip(self.weights) {
-            let row = vectors::<N>(row, first);
-            for n in 0..N {
-                for j in 0..LANES {
-                    let on_left = row[n][j] <= thresholds[n][j];
-                    residuals[n][j] += if on_left { residual } else { 0.0 };
-                    weights[n][j] += if on_left { weight } else { 0.0 };
+        let thresholds = *vectors::<S, N>(&self.thresholds, first);
+        let zero = simd.splat_f32s(0.0);
+        for ((rows, residuals), weights) in rows.chunks(ROWS * stride).zip(residuals.chunks(ROWS)).zip(weights.chunks(ROWS)) {
+            let (mut residual_sums, mut weight_sums) = ([zero; N], [zero; N]);
+            for ((row, &residual), &weight) in rows.chunks_exact(stride).zip(residuals).zip(weights) {
+                let row = vectors::<S, N>(row, first);
+                let (residual, weight) = (simd.splat_f32s(residual), simd.splat_f32s(weight));
+                for n in 0..N {
+                    let on_left = simd.less_than_or_equal_f32s(row[n], thresholds[n]);
+                    residual_sums[n] = simd.add_f32s(residual_sums[n], keep(simd, on_left, residual));
+                    weight_sums[n] = simd.add_f32s(weight_sums[n], keep(simd, on_left, weight));
                 }
             }
+            for (sums, more) in [(&mut self.residuals, residual_sums), (&mut self.weights, weight_sums)] {
+                let sums = vectors_mut::<S, N>(sums, first);
+                (0..N).for_each(|n| sums[n] = simd.add_f32s(sums[n], more[n]));
+            }
         }
-        add(&mut self.left.residuals[first * LANES..], residuals.as_flattened());
-        add(&mut self.left.weights[first * LANES..], weights.as_flattened());
+    }
+}
+
+/// x where the mask is set, 0 elsewhere.
+#[inline(always)]
+fn keep<S: Simd>(simd: S, mask: S::m32s, x: S::f32s) -> S::f32s {
+    match try_cast::<S::m32s, S::u32s>(mask) {
+        // The mask is made of ones and zeros: cheaper than a selection, of which the compiler cannot know that.
+        Ok(ones) => simd.transmute_f32s_u32s(simd.and_u32s(ones, simd.transmute_u32s_f32s(x))),
+        Err(_) => simd.select_f32s(mask, x, simd.splat_f32s(0.0)),
     }
 }
 
 #[inline(always)]
-fn vectors<const N: usize>(row: &[f32], first: usize) -> &[Vector; N] {
-    row.as_chunks::<LANES>().0[first..][..N].as_array().expect("N vectors were taken")
+fn vectors<S: Simd, const N: usize>(row: &[f32], first: usize) -> &[S::f32s; N] {
+    S::as_simd_f32s(row).0[first..][..N].as_array().expect("N vectors were taken")
 }
 
 #[inline(always)]
-fn add(sums: &mut [f32], more: &[f32]) {
-    sums.iter_mut().zip(more).for_each(|(sum, x)| *sum += x);
+fn vectors_mut<S: Simd, const N: usize>(row: &mut [f32], first: usize) -> &mut [S::f32s; N] {
+    S::as_mut_simd_f32s(row).0[first..][..N].as_mut_array().expect("N vectors were taken")
 }
 
-/// Copies the rows of `from` that `order` lists to `to`, and finds their bounds on the way.
-pub(super) fn gather(from: &[f32], order: &[u32], to: &mut [f32], bounds: &mut Bounds) {
-    let stride = bounds.low.len();
-    bounds.low.fill(f32::INFINITY);
-    bounds.high.fill(f32::NEG_INFINITY);
-    pulp::Arch::new().dispatch(
-        #[inline(always)]
-        || {
-            let vectors = stride / LANES;
-            for first in (0..vectors).step_by(GROUP) {
-                match vectors - first {
-                    1 => gather_group::<1>(from, order, to, bounds, first),
-                    2 => gather_group::<2>(from, order, to, bounds, first),
-                    3 => gather_group::<3>(from, order, to, bounds, first),
-                    _ => gather_group::<GROUP>(from, order, to, bounds, first),
-                }
-            }
-        },
-    );
-}
-
+/// The bounds of rows.
 #[inline(always)]
-fn gather_group<const N: usize>(from: &[f32], order: &[u32], to: &mut [f32], bounds: &mut Bounds, first: usize) {
+pub(super) fn find_bounds<S: Simd>(simd: S, rows: &[f32], bounds: &mut Bounds) {
+    in_groups!(bounds.low.len(), |first, N| find_bounds_group::<S, N>(simd, first, rows, bounds));
+}
+
+/// The bounds of `N` vectors of features, from the `first` on.
+#[inline(always)]
+fn find_bounds_group<S: Simd, const N: usize>(simd: S, first: usize, rows: &[f32], bounds: &mut Bounds) {
     let stride = bounds.low.len();
-    let (mut low, mut high) = ([[f32::INFINITY; LANES]; N], [[f32::NEG_INFINITY; LANES]; N]);
-    for (&i, to) in order.iter().zip(to.chunks_exact_mut(stride)) {
-        let row = vectors::<N>(&from[i as usize * stride..][..stride], first);
+    let (mut low, mut high) = ([simd.splat_f32s(f32::INFINITY); N], [simd.splat_f32s(f32::NEG_INFINITY); N]);
+    for row in rows.chunks_exact(stride) {
+        let row = vectors::<S, N>(row, first);
         for n in 0..N {
-            for j in 0..LANES {
-                let x = row[n][j];
-                low[n][j] = if x < low[n][j] { x } else { low[n][j] };
-                high[n][j] = if x > high[n][j] { x } else { high[n][j] };
-            }
+            low[n] = simd.min_f32s(low[n], row[n]);
+            high[n] = simd.max_f32s(high[n], row[n]);
         }
-        to[first * LANES..][..N * LANES].copy_from_slice(row.as_flattened());
     }
-    bounds.low[first * LANES..][..N * LANES].copy_from_slice(low.as_flattened());
-    bounds.high[first * LANES..][..N * LANES].copy_from_slice(high.as_flattened());
+    *vectors_mut::<S, N>(&mut bounds.low, first) = low;
+    *vectors_mut::<S, N>(&mut bounds.high, first) = high;
+}
+
+/// Lists in `order` the rows that go left, and from its end those that go right; returns how many go left.
+#[inline(never)] // has the registers for itself
+pub(super) fn separate(rows: &[f32], stride: usize, split: Split, order: &mut [u32]) -> usize {
+    let n = order.len();
+    let mut left = 0;
+    for i in 0..n {
+        // Both ends are written and one is counted: no branch to mispredict.
+        order[left] = i as u32;
+        order[n - 1 + left - i] = i as u32;
+        left += usize::from(rows[i * stride + split.feature] <= split.threshold);
+    }
+    left
+}
+
+/// Exchanges rows `l` and `r`, of which `r` comes first.
+#[inline(always)]
+pub(super) fn exchange<S: Simd>(rows: &mut [f32], stride: usize, l: usize, r: usize) {
+    let (front, back) = rows.split_at_mut(l * stride);
+    let (r, l) = (&mut front[r * stride..][..stride], &mut back[..stride]);
+    in_groups!(stride, |first, N| std::mem::swap(vectors_mut::<S, N>(r, first), vectors_mut::<S, N>(l, first)));
 }

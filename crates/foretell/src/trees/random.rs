@@ -59,8 +59,9 @@ fn draw_feature(
         let (mut low, mut high) = (f32::INFINITY, f32::NEG_INFINITY);
         for (value, &row) in values.iter_mut().zip(order) {
             *value = column[row as usize];
-            low = low.min(*value);
-            high = high.max(*value);
+            // Inputs have no NaN, for which f32::min would look.
+            low = if *value < low { *value } else { low };
+            high = if *value > high { *value } else { high };
         }
         if low < high {
             return Some((features[drawn], low, high));

@@ -6,9 +6,9 @@ use super::Targets;
 use super::inputs::Inputs;
 
 /// Walks that go on together: each waits for memory at every step, and their waits overlap.
-pub(super) const TOGETHER: usize = 8;
+pub(super) const TOGETHER: usize = 16;
 /// Rows that one task takes through all trees: they stay in the second-level cache, and so does a tree.
-pub(super) const BLOCK: usize = 1024;
+pub(super) const BLOCK: usize = 2048;
 
 /// One node: rows whose `feature` is above `threshold` go to `child + 1`, others to `child`.
 ///
