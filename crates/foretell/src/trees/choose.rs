@@ -176,3 +176,81 @@ impl Chooser {
         (0..self.scores.len()).filter(|&j| self.scores[j] >= least).nth(skipped)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Seed;
+    use crate::trees::inputs::{Inputs, Rows};
+
+    /// Σ w (y − mean)², literally.
+    fn scatter(rows: &[(f64, f64)]) -> f64 {
+        let weight: f64 = rows.iter().map(|(_, w)| w).sum();
+        let mean = rows.iter().map(|(y, w)| w * y).sum::<f64>() / weight;
+        rows.iter().map(|(y, w)| w * (y - mean).powi(2)).sum()
+    }
+
+    /// A small node, weighted or not, and what is chosen for it.
+    fn choose(seed: u64, n: usize, width: usize, weighted: Option<()>) -> (Inputs, Vec<(f64, f64)>, Chooser, Option<Split>) {
+        let mut rng = Seed(seed).rng();
+        let x: Vec<f64> = (0..n * width).map(|_| rng.uniform() - 0.5).collect();
+        let inputs = Inputs::new(Rows::new(&x, width).unwrap()).unwrap();
+        let y: Vec<f64> = (0..n).map(|_| 1e6 + rng.uniform()).collect();
+        let w: Vec<f64> = (0..n).map(|_| if weighted.is_some() { 0.1 + rng.uniform() } else { 1.0 }).collect();
+        let weights = weighted.map(|()| &w[..]);
+        let members =
+            Members { rows: inputs.values(), y: &y, weights, summary: &Summary::of(&y, weights), bounds: inputs.bounds() };
+        let mut chooser = Chooser::new(n, width, inputs.stride(), width);
+        let split = chooser.choose(pulp::Scalar, &members, &mut rng);
+        let rows = y.into_iter().zip(w).collect();
+        (inputs, rows, chooser, split)
+    }
+
+    #[test]
+    fn scores_are_the_reduction_of_variance_and_the_best_one_wins() {
+        for (seed, weighted) in (0..200).zip([None, Some(())].into_iter().cycle()) {
+            let (n, width) = (2 + seed as usize % 19, 1 + seed as usize % 11);
+            let (inputs, rows, chooser, split) = choose(seed, n, width, weighted);
+            let reduction = |j: usize| {
+                let value = |i: usize| inputs.values()[i * inputs.stride() + j];
+                let (left, right): (Vec<_>, Vec<_>) = (0..n).partition(|&i| value(i) <= chooser.drawn.thresholds[j]);
+                assert!(!left.is_empty() && !right.is_empty());
+                let side = |side: Vec<usize>| scatter(&side.into_iter().map(|i| rows[i]).collect::<Vec<_>>());
+                scatter(&rows) - side(left) - side(right)
+            };
+            let reductions: Vec<f64> = (0..width).map(reduction).collect();
+            // Scores leave out the sum of weights and the unit of residuals.
+            let weight: f64 = rows.iter().map(|(_, w)| w).sum();
+            let mean = rows.iter().map(|(y, w)| w * y).sum::<f64>() / weight;
+            let factor = weight * rows.iter().map(|(y, _)| (y - mean).powi(2)).fold(0.0, f64::max);
+            for (j, r) in reductions.iter().enumerate() {
+                let score = f64::from(chooser.scores[j]) * factor;
+                // Targets near 10⁶ leave the literal sums about 9 digits.
+                assert!((score - r).abs() < 1e-5 * r + 1e-6 * scatter(&rows), "seed {seed}: {score} {r}");
+            }
+            let best = reductions.iter().copied().fold(0.0, f64::max);
+            let chosen = reductions[split.expect("no feature is constant").feature];
+            assert!(chosen >= best * (1.0 - 1e-4), "seed {seed}: {chosen} {best}");
+            assert!(chooser.scores[width..].iter().all(|score| *score == -1.0), "padding never splits");
+        }
+    }
+
+    #[test]
+    fn thresholds_leave_rows_on_both_sides_and_are_uniform() {
+        let bounds =
+            [(0.0, 1.0), (-1.0, f32::MIN_POSITIVE), (1.0, 1.0f32.next_up()), (f32::MIN, f32::MAX), (0.0, 1e-45), (-3.0, 5.0)];
+        for (low, high) in bounds {
+            for bits in [0, 255, 256, 1 << 31, u32::MAX - 256, u32::MAX] {
+                let t = threshold(low, high, bits);
+                assert!(low <= t && t < high, "{low} {high} {bits}: {t}");
+            }
+        }
+        assert_eq!(threshold(2.0, 2.0, 77), 2.0);
+        let mut rng = Seed(5).rng();
+        let draws: Vec<f64> = (0..10_000).map(|_| f64::from(threshold(-3.0, 5.0, rng.bits() as u32))).collect();
+        // Mean 1 and variance 64/12, with standard deviations 2.3/100 and 64·√(1/180)/100; 4 of them.
+        let mean = draws.iter().sum::<f64>() / 1e4;
+        let variance = draws.iter().map(|t| (t - mean).powi(2)).sum::<f64>() / 1e4;
+        assert!((mean - 1.0).abs() < 0.093 && (variance - 64.0 / 12.0).abs() < 0.19, "{mean} {variance}");
+    }
+}

@@ -163,3 +163,28 @@ impl Growing<'_, '_> {
         range.start + middle
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Seed;
+    use crate::trees::inputs::Rows;
+
+    #[test]
+    fn any_vectors_grow_the_same_tree() {
+        for width in [1, 7, 8, 20, 40] {
+            let mut rng = Seed(width as u64).rng();
+            let x: Vec<f64> = (0..1500 * width).map(|_| rng.uniform()).collect();
+            let y: Vec<f64> = x.chunks(width).map(|x| x.iter().sum::<f64>().sin() + rng.uniform()).collect();
+            let weights: Vec<f64> = y.iter().map(|y| 1.0 + y * y).collect();
+            let inputs = Inputs::new(Rows::new(&x, width).unwrap()).unwrap();
+            for weights in [None, Some(&weights[..])] {
+                let sample = Sample { inputs: &inputs, y: &y, weights, candidates: 5, min_split: 3 };
+                let widest = Grower::new(&sample).grow(Seed(2).rng());
+                let scalar = pulp::Scalar.vectorize(Grower::new(&sample).start(Seed(2).rng()));
+                assert_eq!((&widest.nodes, &widest.means), (&scalar.nodes, &scalar.means));
+                assert!(widest.means.len() > 300);
+            }
+        }
+    }
+}
