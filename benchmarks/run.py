@@ -1,7 +1,7 @@
-"""Measures `foretell learn` end to end, beside the same learner in NumPy (`numpy_learner.py`).
+"""Measures `foretell learn` end to end, beside the same learner in NumPy: tuned (`numpy_learner.py`), plain (`numpy_plain.py`).
 
-Whole commands are timed, from a file of logs to a model, start-up included. The two sides take turns within one run, so
-that both meet the same machine; of their repetitions the least and the median are shown. Run it on a quiet Linux machine
+Whole commands are timed, from a file of logs to a model, start-up included. The sides take turns within one run, so
+that all meet the same machine; of their repetitions the least and the median are shown. Run it on a quiet Linux machine
 with the interpreter of the environment that `requirements.txt` describes:
 
     python benchmarks/run.py --binary target/release/foretell
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 NUMPY_LEARNER = Path(__file__).with_name("numpy_learner.py")
+NUMPY_PLAIN = Path(__file__).with_name("numpy_plain.py")
 EPISODES = 10_000  # of ColoredGridWorld, as in the paper's experiment
 MAX_STEPS = 13
 DIM = 75
@@ -107,19 +108,22 @@ class Bench:
         return [self.binary, "learn", str(logs), "-o", model, "--seed", str(self.seed), "--json", *options]
 
     def against_numpy(self) -> dict[str, Any]:
-        """(a) The paper's learner at 75 dimensions, ours and NumPy's, from the same CSV."""
+        """(a) The paper's learner at 75 dimensions, ours and NumPy's, tuned and plain, from the same CSV."""
         logs, rows = self.logs(EPISODES, "csv"), {}
         for projection in PROJECTIONS:
             dims = ["--test-dim", str(DIM), "--history-dim", str(DIM)]
             ours = self.learn(logs, "--preset", "paper", "--projection", projection, *dims)
-            numpy = [sys.executable, str(NUMPY_LEARNER), str(logs), "--projection", projection, "--dim", str(DIM)]
-            result = race({"ours": ours, "numpy": numpy}, self.repetitions)
+            options = [str(logs), "--projection", projection, "--dim", str(DIM)]
+            numpy, plain = ([sys.executable, str(script), *options] for script in (NUMPY_LEARNER, NUMPY_PLAIN))
+            result = race({"ours": ours, "numpy": numpy, "plain": plain}, self.repetitions)
             # NumPy's reading and learning without Python's start-up, against our whole command: a bound in its favour.
             started = result["numpy"].report["read_s"] + result["numpy"].report["learn_s"]
             rows[projection] = {
                 **{name: summary._asdict() for name, summary in result.items()},
                 "ratio_least": result["numpy"].least_s / result["ours"].least_s,
                 "ratio_median": result["numpy"].median_s / result["ours"].median_s,
+                "ratio_plain_least": result["plain"].least_s / result["ours"].least_s,
+                "ratio_plain_median": result["plain"].median_s / result["ours"].median_s,
                 "numpy_read_and_learn_s": started,
                 "ratio_read_and_learn": started / result["ours"].least_s,
                 "ratio_memory": result["numpy"].peak_mib / result["ours"].peak_mib,
@@ -171,6 +175,7 @@ def machine(binary: Path) -> dict[str, Any]:
         "foretell": subprocess.check_output([binary, "--version"], text=True).split()[-1],
         "python": platform.python_version(),
         "numpy": version("numpy"),
+        "scipy": version("scipy"),
         "pyarrow": version("pyarrow"),
         "blas": blas,
         "blas_threads": os.environ.get("OPENBLAS_NUM_THREADS") or os.environ.get("OMP_NUM_THREADS") or os.cpu_count(),
@@ -198,11 +203,15 @@ def mib(summary: dict[str, Any]) -> str:
 def show(results: dict[str, Any]) -> None:
     """All tables."""
     title = f"The paper's learner on {EPISODES} episodes, {DIM} dimensions, from CSV (seconds: least / median)"
-    header = ["projection", "foretell s", "NumPy s", "ratio", "NumPy read + learn s", "ratio", "foretell MiB", "NumPy MiB"]
+    header = [
+        "projection", "foretell s", "NumPy s", "ratio", "NumPy read + learn s", "ratio", "plain NumPy s", "ratio",
+        "foretell MiB", "NumPy MiB",
+    ]  # fmt: skip
     rows = [
         [
             projection, times(r["ours"]), times(r["numpy"]), f"{r['ratio_least']:.1f} / {r['ratio_median']:.1f}",
-            f"{r['numpy_read_and_learn_s']:.3f}", f"{r['ratio_read_and_learn']:.1f}", mib(r["ours"]), mib(r["numpy"]),
+            f"{r['numpy_read_and_learn_s']:.3f}", f"{r['ratio_read_and_learn']:.1f}",
+            times(r["plain"]), f"{r['ratio_plain_least']:.1f} / {r['ratio_plain_median']:.1f}", mib(r["ours"]), mib(r["numpy"]),
         ]
         for projection, r in results["against_numpy"].items()
     ]  # fmt: skip
