@@ -181,13 +181,7 @@ impl Forest {
             let leaves = trees.leaves(inputs);
             return Forest::from_leaves(trees, &leaves, targets);
         }
-        let sample = Sample {
-            inputs,
-            y: targets.y,
-            weights: targets.weights,
-            candidates: params.candidates.unwrap_or(usize::MAX),
-            min_split: params.min_split,
-        };
+        let sample = Sample::new(inputs, targets, params);
         let tree = |grower: &mut Grower<'_>, i: u64| grower.grow(seed.index(i).rng());
         let grown: Vec<Grown> = (0..params.trees as u64).into_par_iter().map_init(|| Grower::new(&sample), tree).collect();
         let means = grown.iter().flat_map(|tree| &tree.means).copied().collect();

@@ -2,8 +2,7 @@
 
 use pulp::Simd;
 
-use super::inputs::Bounds;
-use super::kernels::Candidates;
+use super::kernels::{Bounds, Candidates};
 use super::threshold;
 use crate::rng::Rng;
 
@@ -198,8 +197,8 @@ mod tests {
         let y: Vec<f64> = (0..n).map(|_| 1e6 + rng.uniform()).collect();
         let w: Vec<f64> = (0..n).map(|_| if weighted.is_some() { 0.1 + rng.uniform() } else { 1.0 }).collect();
         let weights = weighted.map(|()| &w[..]);
-        let members =
-            Members { rows: inputs.values(), y: &y, weights, summary: &Summary::of(&y, weights), bounds: inputs.bounds() };
+        let (summary, bounds) = (&Summary::of(&y, weights), &Bounds::of(inputs.values(), inputs.stride()));
+        let members = Members { rows: inputs.values(), y: &y, weights, summary, bounds };
         let mut chooser = Chooser::new(n, width, inputs.stride(), width);
         let split = chooser.choose(pulp::Scalar, &members, &mut rng);
         let rows = y.into_iter().zip(w).collect();

@@ -5,20 +5,31 @@ use std::ops::Range;
 use pulp::{Simd, WithSimd};
 
 use super::choose::{Chooser, Members, Split, Summary};
-use super::inputs::{Aligned, Bounds, Inputs};
-use super::kernels::{dispatch, exchange, find_bounds, separate};
+use super::inputs::{Aligned, Inputs};
+use super::kernels::{Bounds, dispatch, exchange, separate};
 use super::walk::Node;
+use super::{Targets, TreeParams};
 use crate::rng::Rng;
 
 /// What all trees of a forest are grown from.
 pub(super) struct Sample<'a> {
-    pub(super) inputs: &'a Inputs,
-    pub(super) y: &'a [f64],
+    inputs: &'a Inputs,
+    y: &'a [f64],
     /// Positive; none if they are equal.
-    pub(super) weights: Option<&'a [f64]>,
+    weights: Option<&'a [f64]>,
     /// K
-    pub(super) candidates: usize,
-    pub(super) min_split: usize,
+    candidates: usize,
+    min_split: usize,
+    /// Of all rows.
+    bounds: Bounds,
+}
+
+impl<'a> Sample<'a> {
+    pub(super) fn new(inputs: &'a Inputs, Targets { y, weights }: Targets<'a>, params: &TreeParams) -> Sample<'a> {
+        let bounds = Bounds::of(inputs.values(), inputs.stride());
+        let candidates = params.candidates.unwrap_or(inputs.width());
+        Sample { inputs, y, weights, candidates, min_split: params.min_split, bounds }
+    }
 }
 
 /// One tree: its nodes, and the means of its leaves in their order.
@@ -68,6 +79,15 @@ impl<'a> Grower<'a> {
         dispatch(self.start(rng))
     }
 
+    /// The bounds of some of the rows.
+    #[inline(always)]
+    fn bounds<S: Simd>(&mut self, simd: S, range: &Range<usize>) -> Bounds {
+        let stride = self.sample.inputs.stride();
+        let mut bounds = self.spare.pop().unwrap_or_else(|| Bounds::new(stride));
+        bounds.find(simd, &self.rows.slice()[range.start * stride..range.end * stride]);
+        bounds
+    }
+
     fn start(&mut self, rng: Rng) -> Growing<'_, 'a> {
         let sample = self.sample;
         self.rows.mut_slice().copy_from_slice(sample.inputs.values());
@@ -94,14 +114,16 @@ impl WithSimd for Growing<'_, '_> {
 
     #[inline(always)] // as all that follows, into the function that is compiled for the widest vectors
     fn with_simd<S: Simd>(mut self, simd: S) -> Grown {
-        self.add(simd, 0..self.grower.sample.inputs.len());
+        let bounds = self.grower.sample.bounds.clone();
+        self.add(0..self.grower.sample.inputs.len(), |_| bounds);
         while let Some(task) = self.tasks.pop() {
             if let Some(split) = self.choose(simd, &task) {
                 let middle = self.partition::<S>(&task.range, split);
                 let child = self.nodes.len() as u32;
                 self.nodes[task.node] = Node { feature: split.feature as u32, threshold: split.threshold, child };
-                self.add(simd, task.range.start..middle);
-                self.add(simd, middle..task.range.end);
+                for range in [task.range.start..middle, middle..task.range.end] {
+                    self.add(range.clone(), |grower| grower.bounds(simd, &range));
+                }
             }
             self.grower.spare.push(task.bounds);
         }
@@ -114,16 +136,14 @@ impl WithSimd for Growing<'_, '_> {
 impl Growing<'_, '_> {
     /// Adds a node for these rows: a leaf, unless its task finds a split.
     #[inline(always)]
-    fn add<S: Simd>(&mut self, simd: S, range: Range<usize>) {
-        let Grower { sample, rows, y, weights, spare, .. } = &mut *self.grower;
+    fn add(&mut self, range: Range<usize>, bounds: impl FnOnce(&mut Grower<'_>) -> Bounds) {
+        let Grower { sample, y, weights, .. } = &*self.grower;
         let summary = Summary::of(&y[range.clone()], weights.as_ref().map(|w| &w[range.clone()]));
         let node = self.nodes.len();
         self.nodes.push(Node::leaf(node as u32));
         self.means.push(summary.mean());
         if summary.rows >= sample.min_split.max(2) && summary.low < summary.high {
-            let stride = sample.inputs.stride();
-            let mut bounds = spare.pop().unwrap_or_else(|| sample.inputs.bounds().clone());
-            find_bounds(simd, &rows.slice()[range.start * stride..range.end * stride], &mut bounds);
+            let bounds = bounds(self.grower);
             self.tasks.push(Task { node, range, summary, bounds });
         }
     }
@@ -168,7 +188,7 @@ impl Growing<'_, '_> {
 mod tests {
     use super::*;
     use crate::rng::Seed;
-    use crate::trees::inputs::Rows;
+    use crate::trees::Rows;
 
     #[test]
     fn any_vectors_grow_the_same_tree() {
@@ -179,7 +199,8 @@ mod tests {
             let weights: Vec<f64> = y.iter().map(|y| 1.0 + y * y).collect();
             let inputs = Inputs::new(Rows::new(&x, width).unwrap()).unwrap();
             for weights in [None, Some(&weights[..])] {
-                let sample = Sample { inputs: &inputs, y: &y, weights, candidates: 5, min_split: 3 };
+                let sample =
+                    Sample::new(&inputs, Targets { y: &y, weights }, &TreeParams { trees: 1, candidates: Some(5), min_split: 3 });
                 let widest = Grower::new(&sample).grow(Seed(2).rng());
                 let scalar = pulp::Scalar.vectorize(Grower::new(&sample).start(Seed(2).rng()));
                 assert_eq!((&widest.nodes, &widest.means), (&scalar.nodes, &scalar.means));

@@ -1,11 +1,16 @@
 //! What forests are grown from and asked about: rows of features, checked and laid out once.
 
+use rayon::prelude::*;
+
 use crate::error::{Error, Result};
 
 /// Features in a vector: rows are padded to a multiple of it.
 pub(super) const LANES: usize = 8;
 /// Bytes of a cache line, in features: the first row starts one.
 const LINE: usize = 16;
+
+/// Rows that one task copies.
+const BLOCK: usize = 1024;
 
 /// Rows of features as callers have them: row after row, `width` numbers each.
 #[derive(Clone, Copy, Debug)]
@@ -46,33 +51,26 @@ pub struct Inputs {
     rows: usize,
     width: usize,
     stride: usize,
-    /// Least and largest value of each feature, padding included.
-    bounds: Bounds,
 }
 
 impl Inputs {
-    /// Checks and copies rows. NaN and what is infinite in single precision are refused.
+    /// Checks and copies rows, in parallel over blocks of them. NaN and what is infinite in single precision are refused.
     ///
     /// Features are rounded to single precision, so rows that differ by less are the same row to a forest.
     pub fn new(rows: Rows<'_>) -> Result<Inputs> {
-        let stride = rows.width.next_multiple_of(LANES);
-        let mut values = Aligned::new(rows.len() * stride);
-        for (i, (to, from)) in values.mut_slice().chunks_exact_mut(stride).zip(rows.values.chunks_exact(rows.width)).enumerate() {
-            to.iter_mut().zip(from).for_each(|(to, &from)| *to = from as f32);
-            if let Some(j) = to.iter().position(|x| !x.is_finite()) {
-                return Err(Error::data(
-                    format!("feature {j} of row {i} is {}, which a tree cannot split", from[j]),
-                    format!("give finite numbers of at most {:e}", f32::MAX),
-                ));
-            }
-        }
-        Ok(Inputs::from_parts(values, rows.width))
+        let mut inputs = Inputs::zeros(rows.len(), rows.width);
+        let stride = inputs.stride;
+        let blocks = inputs.values.mut_slice().par_chunks_mut(BLOCK * stride).zip(rows.values.par_chunks(BLOCK * rows.width));
+        blocks.enumerate().try_for_each(|(block, (to, from))| {
+            let pairs = to.chunks_exact_mut(stride).zip(from.chunks_exact(rows.width));
+            pairs.enumerate().try_for_each(|(i, (to, from))| copy_row(from, to, block * BLOCK + i))
+        })?;
+        Ok(inputs)
     }
 
-    fn from_parts(values: Aligned, width: usize) -> Inputs {
+    fn zeros(rows: usize, width: usize) -> Inputs {
         let stride = width.next_multiple_of(LANES);
-        let bounds = Bounds::of(values.slice(), stride);
-        Inputs { rows: values.slice().len() / stride, values, width, stride, bounds }
+        Inputs { values: Aligned::new(rows * stride), rows, width, stride }
     }
 
     /// Number of rows.
@@ -100,17 +98,13 @@ impl Inputs {
         self.values.slice()
     }
 
-    pub(super) fn bounds(&self) -> &Bounds {
-        &self.bounds
-    }
-
     /// Some of the rows.
     pub(super) fn select(&self, chosen: &[usize]) -> Inputs {
-        let mut values = Aligned::new(chosen.len() * self.stride);
-        for (to, &i) in values.mut_slice().chunks_exact_mut(self.stride).zip(chosen) {
+        let mut inputs = Inputs::zeros(chosen.len(), self.width);
+        for (to, &i) in inputs.values.mut_slice().chunks_exact_mut(self.stride).zip(chosen) {
             to.copy_from_slice(&self.values()[i * self.stride..][..self.stride]);
         }
-        Inputs::from_parts(values, self.width)
+        inputs
     }
 
     /// The features, column after column.
@@ -120,22 +114,15 @@ impl Inputs {
     }
 }
 
-/// Least and largest value of each feature in a set of rows; equal for padding.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Bounds {
-    pub(super) low: Vec<f32>,
-    pub(super) high: Vec<f32>,
-}
-
-impl Bounds {
-    fn of(values: &[f32], stride: usize) -> Bounds {
-        let first = values.get(..stride).unwrap_or(&[]).to_vec();
-        let mut bounds = Bounds { low: first.clone(), high: first };
-        for row in values.chunks_exact(stride) {
-            bounds.low.iter_mut().zip(row).for_each(|(low, x)| *low = low.min(*x));
-            bounds.high.iter_mut().zip(row).for_each(|(high, x)| *high = high.max(*x));
-        }
-        bounds
+/// Copies the features of row `i`.
+fn copy_row(from: &[f64], to: &mut [f32], i: usize) -> Result<()> {
+    to.iter_mut().zip(from).for_each(|(to, &from)| *to = from as f32);
+    match to.iter().position(|x| !x.is_finite()) {
+        None => Ok(()),
+        Some(j) => Err(Error::data(
+            format!("feature {j} of row {i} is {}, which a tree cannot split", from[j]),
+            format!("give finite numbers of at most {:e}", f32::MAX),
+        )),
     }
 }
 

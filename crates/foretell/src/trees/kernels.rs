@@ -7,7 +7,6 @@ use pulp::bytemuck::try_cast;
 use pulp::{Simd, WithSimd};
 
 use super::choose::Split;
-use super::inputs::Bounds;
 
 /// Vectors of features that are worked on together: their thresholds and sums fill the 16 registers of AVX2.
 const GROUP: usize = 4;
@@ -111,26 +110,53 @@ fn vectors_mut<S: Simd, const N: usize>(row: &mut [f32], first: usize) -> &mut [
     S::as_mut_simd_f32s(row).0[first..][..N].as_mut_array().expect("N vectors were taken")
 }
 
-/// The bounds of rows.
-#[inline(always)]
-pub(super) fn find_bounds<S: Simd>(simd: S, rows: &[f32], bounds: &mut Bounds) {
-    in_groups!(bounds.low.len(), |first, N| find_bounds_group::<S, N>(simd, first, rows, bounds));
+/// Least and largest value of each feature in a set of rows; equal for padding.
+#[derive(Clone, Debug)]
+pub(super) struct Bounds {
+    pub(super) low: Vec<f32>,
+    pub(super) high: Vec<f32>,
 }
 
-/// The bounds of `N` vectors of features, from the `first` on.
-#[inline(always)]
-fn find_bounds_group<S: Simd, const N: usize>(simd: S, first: usize, rows: &[f32], bounds: &mut Bounds) {
-    let stride = bounds.low.len();
-    let (mut low, mut high) = ([simd.splat_f32s(f32::INFINITY); N], [simd.splat_f32s(f32::NEG_INFINITY); N]);
-    for row in rows.chunks_exact(stride) {
-        let row = vectors::<S, N>(row, first);
-        for n in 0..N {
-            low[n] = simd.min_f32s(low[n], row[n]);
-            high[n] = simd.max_f32s(high[n], row[n]);
-        }
+impl Bounds {
+    pub(super) fn new(stride: usize) -> Bounds {
+        Bounds { low: vec![0.0; stride], high: vec![0.0; stride] }
     }
-    *vectors_mut::<S, N>(&mut bounds.low, first) = low;
-    *vectors_mut::<S, N>(&mut bounds.high, first) = high;
+
+    /// The bounds of these rows.
+    pub(super) fn of(rows: &[f32], stride: usize) -> Bounds {
+        struct Find<'a>(&'a [f32], Bounds);
+        impl WithSimd for Find<'_> {
+            type Output = Bounds;
+
+            #[inline(always)]
+            fn with_simd<S: Simd>(mut self, simd: S) -> Bounds {
+                self.1.find(simd, self.0);
+                self.1
+            }
+        }
+        dispatch(Find(rows, Bounds::new(stride)))
+    }
+
+    /// Finds the bounds of these rows.
+    #[inline(always)]
+    pub(super) fn find<S: Simd>(&mut self, simd: S, rows: &[f32]) {
+        in_groups!(self.low.len(), |first, N| self.find_group::<S, N>(simd, first, rows));
+    }
+
+    /// The bounds of `N` vectors of features, from the `first` on.
+    #[inline(always)]
+    fn find_group<S: Simd, const N: usize>(&mut self, simd: S, first: usize, rows: &[f32]) {
+        let (mut low, mut high) = ([simd.splat_f32s(f32::INFINITY); N], [simd.splat_f32s(f32::NEG_INFINITY); N]);
+        for row in rows.chunks_exact(self.low.len()) {
+            let row = vectors::<S, N>(row, first);
+            for n in 0..N {
+                low[n] = simd.min_f32s(low[n], row[n]);
+                high[n] = simd.max_f32s(high[n], row[n]);
+            }
+        }
+        *vectors_mut::<S, N>(&mut self.low, first) = low;
+        *vectors_mut::<S, N>(&mut self.high, first) = high;
+    }
 }
 
 /// Lists in `order` the rows that go left, and from its end those that go right; returns how many go left.
