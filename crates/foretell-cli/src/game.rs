@@ -15,7 +15,7 @@ pub struct Game<'a> {
     /// The steps of this episode.
     pub steps: Vec<(Action, Outcome)>,
     /// Largest total reward of the episodes before this one.
-    pub best: Option<f64>,
+    best: Option<f64>,
 }
 
 /// How an episode ended.
@@ -38,10 +38,7 @@ impl<'a> Game<'a> {
 
     /// Leaves this episode and begins the next.
     pub fn restart(&mut self) {
-        if self.over().is_some() {
-            let total = self.total();
-            self.best = Some(self.best.map_or(total, |best| best.max(total)));
-        }
+        self.best = self.best();
         self.rng = self.seed.stream("play").index(self.episode).rng();
         self.episode += 1;
         self.steps.clear();
@@ -77,6 +74,12 @@ impl<'a> Game<'a> {
         self.steps.iter().map(|(_, outcome)| outcome.reward).sum()
     }
 
+    /// Largest total reward of the episodes that are over.
+    pub fn best(&self) -> Option<f64> {
+        let this = self.over().map(|_| self.total());
+        this.into_iter().chain(self.best).reduce(f64::max)
+    }
+
     /// The hidden state, drawn or named.
     pub fn picture(&self) -> String {
         self.env.picture()
@@ -97,20 +100,24 @@ impl<'a> Game<'a> {
         Some(format!("{how} after {steps}: total reward {}.", reward(self.total())))
     }
 
+    /// The action of that name, whatever the case.
+    pub fn named(&self, name: &str) -> Option<Action> {
+        let names = self.domain.alphabet().actions();
+        names.iter().position(|own| own.to_lowercase() == name.to_lowercase()).map(|i| Action(i as u32))
+    }
+
     /// The action of that name, or of the only name that begins so, whatever the case.
     pub fn action(&self, text: &str) -> Option<Action> {
-        let names = self.domain.alphabet().actions();
-        let text = text.to_lowercase();
-        let exact = names.iter().position(|name| name.to_lowercase() == text);
+        let (names, text) = (self.domain.alphabet().actions(), text.to_lowercase());
         let mut begun = (0..names.len()).filter(|&i| !text.is_empty() && names[i].to_lowercase().starts_with(&text));
         let only = begun.next().filter(|_| begun.next().is_none());
-        exact.or(only).map(|i| Action(i as u32))
+        self.named(&text).or(only.map(|i| Action(i as u32)))
     }
 }
 
 /// −1 rather than -1, and no more digits than there are.
 pub fn reward(x: f64) -> String {
-    let rounded = (x * 1000.0).round() / 1000.0;
+    let rounded = (x * 1000.0).round() / 1000.0 + 0.0; // not −0
     format!("{rounded}").replace('-', "−")
 }
 
@@ -127,10 +134,10 @@ mod tests {
         game.act(listen);
         assert_eq!(game.over(), None);
         game.act(listen);
-        assert_eq!((game.over(), game.total(), game.best), (Some(Over::OutOfTime), -2.0, None));
+        assert_eq!((game.over(), game.total(), game.best()), (Some(Over::OutOfTime), -2.0, Some(-2.0)));
         assert_eq!(game.verdict().unwrap(), "Out of time after 2 steps: total reward −2.");
         game.act(listen);
-        assert_eq!((game.episode, game.steps.len(), game.best), (2, 1, Some(-2.0)));
+        assert_eq!((game.episode, game.steps.len(), game.best()), (2, 1, Some(-2.0)));
     }
 
     #[test]
@@ -140,5 +147,7 @@ mod tests {
         let named = |text| game.action(text).map(|a| tiger.alphabet().actions()[a.0 as usize].as_str());
         assert_eq!((named("LIS"), named("open-left")), (Some("listen"), Some("open-left")));
         assert_eq!((named("open"), named(""), named("wait")), (None, None, None));
+        assert_eq!(game.named("listen"), Some(Action(0)));
+        assert_eq!((game.named("lis"), reward(-0.0)), (None, "0".to_string()));
     }
 }

@@ -12,8 +12,13 @@ use ratatui::widgets::{Block, BorderType, Padding, Paragraph, Wrap};
 
 use crate::game::{Game, reward};
 
-/// Widest the side with the perceptions gets.
+/// Columns of the side with the perceptions: as many as are good to read, and the fewest, in which a score fits.
 const PERCEPTS: u16 = 46;
+const FEWEST_PERCEPTS: u16 = 28;
+/// Columns of a block around its text.
+const FRAME: u16 = 4;
+/// Latest steps shown.
+const RECENT: usize = 6;
 
 /// What is on the screen.
 struct Screen<'a> {
@@ -65,7 +70,7 @@ impl Screen<'_> {
 
     /// Arrows are the points of the compass, digits count the actions, letters begin their names.
     fn action(&self, code: KeyCode) -> Option<Action> {
-        let named = |names: [&str; 2]| names.into_iter().find_map(|name| self.game.action(name));
+        let named = |names: [&str; 2]| names.into_iter().find_map(|name| self.game.named(name));
         match code {
             KeyCode::Up => named(["N", "up"]),
             KeyCode::Right => named(["E", "right"]),
@@ -81,17 +86,20 @@ impl Screen<'_> {
     }
 
     fn draw(&self, frame: &mut Frame<'_>) {
-        let [title, body, actions, footer] =
-            Layout::vertical([Constraint::Length(1), Constraint::Min(8), Constraint::Length(1), Constraint::Length(1)])
-                .areas(frame.area());
+        let parts = [Constraint::Length(1), Constraint::Min(8), Constraint::Length(2), Constraint::Length(1)];
+        let [title, body, actions, footer] = Layout::vertical(parts).areas(frame.area());
         let domain = self.game.domain;
         frame.render_widget(Line::from(vec![domain.name.as_str().bold(), "  ".into(), domain.story.as_str().dim()]), title);
-        let [left, right] = Layout::horizontal([Constraint::Max(PERCEPTS), Constraint::Min(0)]).areas(body);
-        let [percepts, score] = Layout::vertical([Constraint::Min(5), Constraint::Length(7)]).areas(left);
+        // The map comes first: words can be wrapped, a map cannot.
+        let hidden = self.hidden();
+        let map = hidden.as_ref().map_or(0, |text| text.width() as u16 + FRAME);
+        let left = PERCEPTS.min(body.width.saturating_sub(map)).max(FEWEST_PERCEPTS);
+        let [left, right] = Layout::horizontal([Constraint::Length(left), Constraint::Min(0)]).areas(body);
+        let [percepts, score] = Layout::vertical([Constraint::Min(5), Constraint::Length(6)]).areas(left);
         self.draw_percepts(frame, percepts);
         self.draw_score(frame, score);
-        self.draw_hidden(frame, right);
-        frame.render_widget(self.actions(), actions);
+        draw_hidden(frame, right, hidden);
+        frame.render_widget(Paragraph::new(self.actions()).wrap(Wrap { trim: true }), actions);
         frame.render_widget(Line::from("Enter new episode · Tab what is hidden · Esc quit").dim(), footer);
     }
 
@@ -102,11 +110,6 @@ impl Screen<'_> {
             text.push_line("");
         }
         text.push_line(self.game.words().unwrap_or_else(|| "Nothing yet: you see what your first action leads to.".to_string()));
-        if let Some(verdict) = self.game.verdict() {
-            text.push_line("");
-            text.push_line(Line::from(verdict).bold().fg(if self.game.total() > 0.0 { Color::Green } else { Color::Red }));
-            text.push_line("Press Enter to play again.");
-        }
         frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: false }).block(block("what you perceive")), area);
     }
 
@@ -114,22 +117,25 @@ impl Screen<'_> {
         let game = &self.game;
         let names = game.domain.alphabet().actions();
         let took = |(a, outcome): &(Action, foretell::Outcome)| format!("{} {}", names[a.0 as usize], reward(outcome.reward));
-        let recent: Vec<String> = game.steps.iter().rev().take(8).map(took).collect();
-        let best = game.best.map_or("–".to_string(), reward);
-        let lines = vec![
+        let recent: Vec<String> = game.steps[game.steps.len().saturating_sub(RECENT)..].iter().map(took).collect();
+        let best = game.best().map_or("–".to_string(), reward);
+        let mut lines = vec![
             Line::from(format!("episode {}   step {} of {}", game.episode, game.steps.len(), game.max_steps())),
             Line::from(vec!["total ".into(), reward(game.total()).bold(), format!("   best {best}").into()]),
-            Line::from(""),
-            Line::from(recent.join(" · ")).dim(),
         ];
+        match game.verdict() {
+            Some(verdict) => {
+                let color = if game.total() > 0.0 { Color::Green } else { Color::Red };
+                lines.push(Line::from(format!("{verdict} Press Enter to play again.")).bold().fg(color));
+            }
+            None => lines.push(Line::from(recent.join(" · ")).dim()),
+        }
         frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: false }).block(block("score")), area);
     }
 
-    fn draw_hidden(&self, frame: &mut Frame<'_>, area: Rect) {
-        // What was hidden is no secret once the episode is over.
-        let shown = self.reveal || self.game.over().is_some();
-        let text = if shown { picture(&self.game.picture()) } else { Text::default() };
-        frame.render_widget(Paragraph::new(text).block(block(if shown { "what is hidden" } else { "hidden" })), area);
+    /// What is hidden, if it is to be seen. It is no secret once the episode is over.
+    fn hidden(&self) -> Option<Text<'static>> {
+        (self.reveal || self.game.over().is_some()).then(|| picture(&self.game.picture()))
     }
 
     fn actions(&self) -> Line<'_> {
@@ -142,6 +148,11 @@ impl Screen<'_> {
         }
         Line::from(spans)
     }
+}
+
+fn draw_hidden(frame: &mut Frame<'_>, area: Rect, hidden: Option<Text<'static>>) {
+    let title = if hidden.is_some() { "what is hidden" } else { "hidden" };
+    frame.render_widget(Paragraph::new(hidden.unwrap_or_default()).block(block(title)), area);
 }
 
 fn block(title: &str) -> Block<'_> {

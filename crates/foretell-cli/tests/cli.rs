@@ -309,7 +309,9 @@ fn a_plan_is_made_tested_and_asked_for_actions() {
     assert_eq!(keys(&report), BTreeSet::from(fields));
     assert_eq!((&report["episodes"], report["by_seed"].as_array().unwrap().len()), (&json!(400), 2));
 
-    let output = folder.piped(&["act", "policy.safetensors"], b"....\nno such view\n\n....\n");
+    let ran = folder.run(&["act", "policy.safetensors"], b"....\nno such view\n\n....\n");
+    assert_eq!(ran.err, "line 2: observation \"no such view\" was never met in the logs of the policy\n");
+    let output = String::from_utf8(ran.out).unwrap();
     let actions: Vec<&str> = output.lines().collect();
     assert_eq!(actions.len(), 5, "{output}");
     assert!(actions.iter().all(|a| ["N", "E", "S", "W"].contains(a)), "{output}");

@@ -104,7 +104,7 @@ impl Domain {
     pub fn describe(&self, o: Observation) -> String {
         let name = &self.alphabet().symbol(o).name;
         match &self.world {
-            World::Finite(_) => format!("{name}."),
+            World::Finite(_) => format!("{}.", name.replace('=', " ").replace('/', ", ")),
             World::Maze(..) => grid::describe(name),
             World::PocMan(_) => pocman::describe(name).unwrap_or_else(|| format!("{name}.")),
         }

@@ -24,13 +24,16 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let unknown = Observation(alphabet.observations().len() as u32);
     let mut action = policy.act(&mut rng);
     report::say(alphabet.action_name(action))?;
-    for line in stdin().lock().lines() {
+    for (number, line) in (1..).zip(stdin().lock().lines()) {
         let line = line?;
         match line.trim() {
             "" => policy.reset(),
             name => {
                 // Whoever tells that the episode has ended begins a new one with an empty line.
-                let observation = alphabet.observation(name).or(alphabet.terminal_observation(name)).unwrap_or(unknown);
+                let observation = alphabet.observation(name).or(alphabet.terminal_observation(name)).unwrap_or_else(|| {
+                    eprintln!("line {number}: observation {name:?} was never met in the logs of the policy");
+                    unknown
+                });
                 policy.observe(ActionObservation { action, observation });
             }
         }

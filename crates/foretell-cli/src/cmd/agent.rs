@@ -15,6 +15,9 @@ const RANK: usize = 20;
 /// Planning looks no further ahead than this discount, whatever the domain's.
 const LARGEST_DISCOUNT: f64 = 0.99;
 
+/// What our own policy is called in the table.
+const OWN: &str = "foretell";
+
 /// Do everything from nothing: sample a domain, learn a model, plan, and compare with baselines
 #[derive(clap::Args)]
 pub struct Args {
@@ -94,7 +97,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     };
     let mut policies = test.baselines(agent.episodes(), discount)?;
     let policy = || plan.policy_for(domain.alphabet()).expect("the plan is from this domain");
-    policies.push(Tested { policy: "foretell".into(), returns: test.returns(policy) });
+    policies.push(Tested { policy: OWN.into(), returns: test.returns(policy) });
     let informed = test.informed();
     let discounted_bound = informed.as_ref().map(|(_, bound)| *bound);
     policies.extend(informed.map(|(qmdp, _)| qmdp));
@@ -114,6 +117,13 @@ fn show(report: &Report, args: &Args) -> anyhow::Result<()> {
     report::say(report::table(&["policy", "return", "±", "discounted", "±", "steps", "ended"], rows))?;
     if let Some(bound) = report.discounted_bound {
         report::say(format!("\nNobody can earn more than {bound:.3} (discounted), even seeing the state."))?;
+    }
+    let earned = |t: &Tested| t.returns.discounted_return;
+    if let Some(own) = report.policies.iter().position(|t| t.policy == OWN) {
+        let better = report.policies[..own].iter().max_by(|a, b| earned(a).total_cmp(&earned(b)));
+        if let Some(better) = better.filter(|t| earned(t) > earned(&report.policies[own])) {
+            report::say(format!("Here \"{}\" earned more than {OWN}: try more --episodes or --agent-rounds.", better.policy))?;
+        }
     }
     let tests = report::plural(args.test_episodes, "episode");
     report::say(format!("± is half a 95 % interval over {tests}. All of it took {:.1} s.", report.seconds))?;

@@ -70,7 +70,9 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     }
     let (all, steps) = (plural(episodes.len() as u64, "episode"), plural(steps, "step"));
     report::say(format!("planned on {all}, {steps} in {seconds:.2} s"))?;
-    report::say(format!("  value      {value:.4} at the start, by its own estimate (last round changed it by {change:.1e})"))?;
+    report::say(format!(
+        "  value      {value:.4} at the start, by its own, often rosy estimate; `foretell evaluate` measures it (last change {change:.1e})"
+    ))?;
     report::say(format!("  policy     {}", args.output.display()))?;
     Ok(())
 }
