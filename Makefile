@@ -34,13 +34,15 @@ check:
 doc:
 	$(CARGO) doc --workspace --all-features --no-deps --open
 
-# Speed, side by side with NumPy; ratios are what counts on a shared machine.
+# Speed, side by side with NumPy and scikit-learn; ratios are what counts on a shared machine.
 bench: $(VENV)/installed
 	$(CARGO) build --release
 	$(CARGO) bench -p foretell --bench learning
 	$(CARGO) bench -p foretell --bench gemm
 	$(CARGO) bench -p foretell --bench domains
 	$(VENV)/bin/python benchmarks/run.py --binary target/release/foretell
+	$(CARGO) build --release -p foretell --example forest
+	$(VENV)/bin/python benchmarks/trees.py --binary target/release/examples/forest
 
 $(VENV)/installed: benchmarks/requirements.txt
 	python3 -m venv $(VENV)
