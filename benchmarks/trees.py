@@ -195,7 +195,7 @@ def main() -> None:
         for problem in PROBLEMS:
             print()
             for name, value in race(problem, args, Path(folder)).items():
-                print(f"{name:<32}{value}", flush=True)
+                print(f"{name:<36}{value}", flush=True)
 
 
 if __name__ == "__main__":

@@ -72,8 +72,8 @@ impl Default for TreeParams {
 impl TreeParams {
     /// Checks every value once, at the door.
     pub fn validate(&self) -> Result<()> {
-        for (name, value) in [("trees", self.trees), ("candidates", self.candidates.unwrap_or(1)), ("min_split", self.min_split)]
-        {
+        let candidates = self.candidates.unwrap_or(1);
+        for (name, value) in [("trees", self.trees), ("candidates", candidates), ("min_split", self.min_split)] {
             if value == 0 {
                 return Err(Error::parameter(name, value, "must be at least 1"));
             }

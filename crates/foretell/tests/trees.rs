@@ -61,7 +61,7 @@ fn sample(problem: Problem) -> (Vec<f64>, Vec<f64>) {
 }
 
 #[test]
-fn errors_are_those_of_scikit_learn() {
+fn trees_have_the_errors_of_scikit_learn() {
     for (problem, candidates, weights, mean, deviation) in REFERENCES {
         let (x, y) = sample(problem);
         let part = |x: &[f64]| Inputs::new(Rows::new(x, WIDTH).unwrap()).unwrap();

@@ -192,7 +192,10 @@ mod tests {
     /// A small node, weighted or not, and what is chosen for it.
     fn choose(seed: u64, n: usize, width: usize, weighted: Option<()>) -> (Inputs, Vec<(f64, f64)>, Chooser, Option<Split>) {
         let mut rng = Seed(seed).rng();
-        let x: Vec<f64> = (0..n * width).map(|_| rng.uniform() - 0.5).collect();
+        let mut x: Vec<f64> = (0..n * width).map(|_| rng.uniform() - 0.5).collect();
+        // Between neighbours there is no other threshold than the lower one.
+        let neighbours = [1.0, f64::from(1f32.next_up())];
+        x.iter_mut().step_by(width).enumerate().for_each(|(i, x)| *x = neighbours[i % 2]);
         let inputs = Inputs::new(Rows::new(&x, width).unwrap()).unwrap();
         let y: Vec<f64> = (0..n).map(|_| 1e6 + rng.uniform()).collect();
         let w: Vec<f64> = (0..n).map(|_| if weighted.is_some() { 0.1 + rng.uniform() } else { 1.0 }).collect();
@@ -245,6 +248,7 @@ mod tests {
             }
         }
         assert_eq!(threshold(2.0, 2.0, 77), 2.0);
+        assert!(threshold(f32::MIN, f32::MAX, 1 << 31).abs() < 1e32);
         let mut rng = Seed(5).rng();
         let draws: Vec<f64> = (0..10_000).map(|_| f64::from(threshold(-3.0, 5.0, rng.bits() as u32))).collect();
         // Mean 1 and variance 64/12, with standard deviations 2.3/100 and 64·√(1/180)/100; 4 of them.

@@ -6,9 +6,8 @@ use crate::error::{Error, Result};
 
 /// Features in a vector: rows are padded to a multiple of it.
 pub(super) const LANES: usize = 8;
-/// Bytes of a cache line, in features: the first row starts one.
+/// Features in a cache line of 64 bytes: the first row starts one.
 const LINE: usize = 16;
-
 /// Rows that one task copies.
 const BLOCK: usize = 1024;
 
@@ -61,11 +60,11 @@ impl Inputs {
         let mut inputs = Inputs::zeros(rows.len(), rows.width);
         let stride = inputs.stride;
         let blocks = inputs.values.mut_slice().par_chunks_mut(BLOCK * stride).zip(rows.values.par_chunks(BLOCK * rows.width));
-        blocks.enumerate().try_for_each(|(block, (to, from))| {
-            let pairs = to.chunks_exact_mut(stride).zip(from.chunks_exact(rows.width));
-            pairs.enumerate().try_for_each(|(i, (to, from))| copy_row(from, to, block * BLOCK + i))
-        })?;
-        Ok(inputs)
+        let wrong = blocks.enumerate().find_map_first(|(block, (to, from))| {
+            let mut pairs = to.chunks_exact_mut(stride).zip(from.chunks_exact(rows.width)).enumerate();
+            pairs.find_map(|(i, (to, from))| copy_row(from, to, block * BLOCK + i).err())
+        });
+        wrong.map_or(Ok(inputs), Err)
     }
 
     fn zeros(rows: usize, width: usize) -> Inputs {

@@ -169,9 +169,10 @@ fn constant_features_never_split_and_equal_targets_end_a_branch() {
         let same = fit(&[0.3; 20], &y[..10], &params(5, k, 2), 1);
         assert_eq!((same.trees().leaf_count(), close(same.predict(&[0.0; 2]), y[..10].iter().sum::<f64>() / 10.0)), (5, true));
     }
-    // Two values on either side of a gap: one split tells them apart, and 0.1 is its own mean.
+    // One split tells the two halves apart, a second feature tells rows of a half apart, and 0.1 is its own mean.
     let steps: Vec<f64> = (0..200).map(|i| if i < 100 { 0.1 } else { 0.7 }).collect();
-    let forest = fit(&steps, &steps, &params(5, None, 2), 1);
+    let x: Vec<f64> = steps.iter().zip(&y).flat_map(|(step, y)| [*step, *y]).collect();
+    let forest = fit(&x, &steps, &params(5, None, 2), 1);
     assert_eq!(forest.to_arrays().values, [0.1, 0.7].repeat(5));
 }
 
@@ -179,10 +180,10 @@ fn constant_features_never_split_and_equal_targets_end_a_branch() {
 fn ties_are_broken_at_random() {
     // A coin, its copy, its reverse (the same split with sides exchanged), and noise.
     let mut rng = Seed(10).rng();
-    let coins: Vec<f64> = (0..40).map(|_| f64::from(rng.uniform() < 0.5)).collect();
+    let coins: Vec<f64> = (0..900).map(|_| f64::from(rng.uniform() < 0.5)).collect();
     let x: Vec<f64> = coins.iter().flat_map(|&coin| [coin, rng.uniform(), coin, 1.0 - coin]).collect();
     let y: Vec<f64> = coins.iter().map(|coin| 3.0 * coin + rng.uniform()).collect();
-    let arrays = fit(&x, &y, &params(3000, None, 40), 2).to_arrays();
+    let arrays = fit(&x, &y, &params(3000, None, 900), 2).to_arrays();
     let mut counts = [0.0; 4];
     arrays.roots.iter().for_each(|root| counts[arrays.features[*root as usize] as usize] += 1.0);
     // Binomial(3000, 1/3): standard deviation 25.8; 4.5 of them.
@@ -321,6 +322,9 @@ fn what_cannot_be_learned_from_is_refused_at_the_door() {
             format!("feature 1 of row 2 is {x}, which a tree cannot split; give finite numbers of at most 3.4028235e38");
         assert_eq!(wrong(&[0.0, 0.0, 0.0, 0.0, 0.0, x], 2), expected);
     }
+    let mut many = vec![0.0; 40_000];
+    [30_001, 9_003, 39_999].iter().for_each(|&i| many[i] = f64::NAN);
+    assert!(wrong(&many, 4).starts_with("feature 3 of row 2250 is NaN"), "the first is named");
     let two = inputs(&[1.0, 2.0], 1);
     let unfit = |targets: Targets<'_>, p: TreeParams| message(Forest::fit(&two, targets, &p, Seed(1)).unwrap_err());
     let default = TreeParams::default;
