@@ -173,25 +173,11 @@ impl Symbols {
     /// The observations that the maze allows where food can be sensed in the cells `sensed` and eaten in `eaten`, in the
     /// order of their codes; the one that ends the episode follows the one that goes on.
     pub(super) fn new(maze: &Maze, sensed: &CellSet, eaten: &CellSet) -> Symbols {
-        let mut possible = BTreeMap::new();
-        for cell in maze.cells() {
-            let walls = maze.at(cell).exits.others();
-            for senses in senses(maze, cell, sensed) {
-                for powered in [false, true] {
-                    let percept = Percept { walls, senses, powered };
-                    // The ghost that catches is not in sight; it does so only if power begins no earlier than here.
-                    let caught = senses.ghosts.len() < maze.ghosts.len() && (!powered || maze.pills.contains(cell));
-                    let cleared = eaten.contains(cell) && senses.smell.is_none() && senses.food == Directions::NONE;
-                    let (_, ends) = possible.entry(percept.code()).or_insert((percept, false));
-                    *ends |= caught || cleared;
-                }
-            }
-        }
         let mut symbols = Symbols { alphabet: Alphabet::default(), by_code: vec![[IMPOSSIBLE; 2]; CODES] };
         for direction in Direction::ALL {
             symbols.alphabet.intern_action(&direction.letter().to_string());
         }
-        for (code, (percept, ends)) in possible {
+        for (code, (percept, ends)) in possible(maze, sensed, eaten) {
             let (name, symbol) = (percept.to_string(), &mut symbols.by_code[usize::from(code)]);
             symbol[0] = symbols.alphabet.intern_observation(&name).0;
             if ends {
@@ -208,38 +194,58 @@ impl Symbols {
     }
 }
 
+/// By their codes, the percepts that the maze allows, and whether they can be the last.
+fn possible(maze: &Maze, sensed: &CellSet, eaten: &CellSet) -> BTreeMap<u16, (Percept, bool)> {
+    let mut possible = BTreeMap::new();
+    for cell in maze.cells() {
+        let walls = maze.at(cell).exits.others();
+        for senses in senses(maze, cell, sensed) {
+            for powered in [false, true] {
+                let percept = Percept { walls, senses, powered };
+                // The ghost that catches is not in sight, and power, if any, came after it.
+                let caught = senses.ghosts.len() < maze.ghosts.len() && (!powered || maze.pills.contains(cell));
+                let cleared = eaten.contains(cell) && senses.smell.is_none() && senses.food == Directions::NONE;
+                let (_, ends) = possible.entry(percept.code()).or_insert((percept, false));
+                *ends |= caught || cleared;
+            }
+        }
+    }
+    possible
+}
+
 /// What can be sensed in a cell, wherever ghosts and food may be.
-///
-/// In each direction only the nearest ghost and the nearest food matter: food is seen if it is nearer than the ghost, and
-/// smelt in any case.
 fn senses(maze: &Maze, cell: Cell, sensed: &CellSet) -> BTreeSet<Senses> {
-    let rays = Direction::ALL.map(|d| *maze.at(cell).ray(d)).iter().fold(CellSet::EMPTY, |all, ray| all.union(ray));
-    let mut own = CellSet::EMPTY;
-    own.insert(cell);
-    let hidden = |steps: &u8| {
-        let ring = SMELLS.iter().position(|s| s == steps).expect("one of them");
-        let nearer = if ring == 0 { own } else { maze.at(cell).near[ring - 1] };
-        maze.at(cell).near[ring].minus(&nearer).minus(&rays).meets(sensed)
-    };
-    let smells = SMELLS.into_iter().filter(hidden).map(Some).chain([None]);
+    let smells = hidden_smells(maze, cell, sensed).into_iter().map(Some).chain([None]);
     let mut found: BTreeSet<Senses> = smells.map(|smell| Senses { smell, ..Senses::default() }).collect();
     for direction in Direction::ALL {
         let options = along(&maze.line(cell, direction), sensed);
-        let combine = |one: &Senses| {
-            let one = *one;
-            let with = |set: Directions, seen| if seen { set.with(direction) } else { set };
-            options.iter().map(move |&(smell, food, ghost)| Senses {
-                smell: one.smell.into_iter().chain(smell).min(),
-                food: with(one.food, food),
-                ghosts: with(one.ghosts, ghost),
-            })
+        let with = |set: Directions, seen| if seen { set.with(direction) } else { set };
+        let combine = |(one, &(smell, food, ghost)): (Senses, &(Option<u8>, bool, bool))| Senses {
+            smell: one.smell.into_iter().chain(smell).min(),
+            food: with(one.food, food),
+            ghosts: with(one.ghosts, ghost),
         };
-        found = found.iter().flat_map(combine).collect();
+        found = found.iter().flat_map(|&one| options.iter().map(move |option| (one, option))).map(combine).collect();
     }
     found
 }
 
-/// What can be sensed along a line of cells: the smell of its nearest food, whether food is seen, whether a ghost is.
+/// How food that is in no direction in sight can smell.
+fn hidden_smells(maze: &Maze, cell: Cell, sensed: &CellSet) -> Vec<u8> {
+    let mut excluded = Direction::ALL.into_iter().fold(CellSet::EMPTY, |all, d| all.union(maze.at(cell).ray(d)));
+    excluded.insert(cell); // its food is eaten
+    let mut smells = Vec::new();
+    for (smell, near) in SMELLS.into_iter().zip(&maze.at(cell).near) {
+        if near.minus(&excluded).meets(sensed) {
+            smells.push(smell);
+        }
+        excluded = excluded.union(near);
+    }
+    smells
+}
+
+/// What can be sensed along a line of cells: the smell of its nearest food, whether food is seen, whether a ghost is. Only the
+/// nearest food and ghost matter.
 fn along(line: &[Cell], sensed: &CellSet) -> BTreeSet<(Option<u8>, bool, bool)> {
     let distances = || (1..=line.len()).map(Some).chain([None]);
     let foods = distances().filter(|food| food.is_none_or(|steps| sensed.contains(line[steps - 1])));
