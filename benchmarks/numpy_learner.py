@@ -20,31 +20,19 @@ import time
 STARTED = time.perf_counter()  # Before the imports: a user waits for them too.
 
 import argparse
-import json
 import os
-import resource
 import threading
 from typing import Iterator, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
+from learner import NOTHING, Logs, Model, count_cuts, race
 
-NOTHING = 0  # The "pair" that follows the end of an episode; real pairs count from 1.
 CACHED = 512  # Columns drawn and summed at a time: they stay in the second-level cache.
 GATHERED = 4096  # Rows gathered for one product: large enough for BLAS to share among cores, small beside its caches.
 FLOOR = 1e-4  # Least probability of an observation seen in training.
 LOST = 1e-2  # Share of what the action's frequency allows below which a prediction means that the filter is lost.
-
-
-class Logs(NamedTuple):
-    """Episodes laid end to end."""
-
-    pairs: np.ndarray  # action–observation pair of each step, from 1
-    action_of: np.ndarray  # action of each pair; entry 0 belongs to NOTHING
-    first: np.ndarray  # first step of each episode
-    length: np.ndarray
-    terminated: np.ndarray  # whether the episode ended by itself
 
 
 class Rows(NamedTuple):
@@ -73,15 +61,6 @@ class FirstPass(NamedTuple):
     z: np.ndarray
 
 
-class Model(NamedTuple):
-    """c₁, c_∞, C_ao and the mean state after each pair."""
-
-    c_1: np.ndarray
-    c_inf: np.ndarray
-    operators: np.ndarray  # pairs × d′ × d′
-    mean_states: np.ndarray  # pairs × d′
-
-
 def chunks(count: int, size: int) -> Iterator[slice]:
     """0 … count in slices of `size`."""
     return (slice(begin, min(begin + size, count)) for begin in range(0, count, size))
@@ -105,17 +84,6 @@ def read_logs(path: str) -> Logs:
     length = np.diff(first, append=len(code))
     action_of = np.concatenate(([-1], np.flatnonzero(seen) // (2 * observations)))
     return Logs(pair_of_code[code], action_of, first, length, terminated[first + length - 1])
-
-
-def count_cuts(logs: Logs, room: int) -> np.ndarray:
-    """Cuts of each episode that have room for `next` and the longest test.
-
-    Nothing follows termination, and that is known, so a terminated episode has room everywhere, up to the last cut
-    that an episode of full length has.
-    """
-    truncated = logs.length[~logs.terminated]
-    last = truncated.max() - room if len(truncated) else logs.length.max()
-    return np.maximum(np.where(logs.terminated, np.minimum(logs.length, last), logs.length - room), 0)
 
 
 def pad(logs: Logs, room: int) -> tuple[np.ndarray, np.ndarray]:
@@ -376,38 +344,5 @@ def update(logs: Logs, model: Model, states: np.ndarray, pair: np.ndarray) -> np
     return after / np.where(after @ model.c_inf > 0.0, after @ model.c_inf, 1.0)[:, None]
 
 
-def parse() -> argparse.Namespace:
-    """The parameters of the preset that the benchmark varies."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("logs", help="CSV with columns episode_id, action, observation, terminated")
-    parser.add_argument("--projection", choices=["hashed", "rademacher", "spherical"], default="spherical")
-    parser.add_argument("--dim", type=int, default=75, help="rows of Φ_T and of Φ_H")
-    parser.add_argument("--rank", type=int, default=5)
-    parser.add_argument("--max-test-length", type=int, default=7)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--check", action="store_true", help="assert that the model predicts its logs better than guessing")
-    return parser.parse_args()
-
-
-def main() -> None:
-    """Reads, learns, and prints how long it took as JSON."""
-    args = parse()
-    imported = time.perf_counter()
-    logs = read_logs(args.logs)
-    read = time.perf_counter()
-    model = learn(logs, args)
-    learned = time.perf_counter()
-    report = {
-        "import_s": imported - STARTED,
-        "read_s": read - imported,
-        "learn_s": learned - read,
-        "total_s": learned - STARTED,
-        "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-    }
-    if args.check:
-        report["log_likelihood_per_step"] = check(logs, model)
-    print(json.dumps(report))
-
-
 if __name__ == "__main__":
-    main()
+    race(STARTED, __doc__, read_logs, learn)

@@ -1,5 +1,8 @@
 //! One file for each verb: its arguments and what it does with the library.
 
+use serde::Serialize;
+use serde_json::{Map, Value};
+
 pub mod act;
 pub mod agent;
 pub mod domains;
@@ -19,4 +22,25 @@ pub enum Preset {
     Default,
     /// As printed by Hamilton et al. 2014
     Paper,
+}
+
+/// Writes each parameter's default into the help of its flag, and lets negative numbers through to its own check.
+pub fn with_defaults<P: Serialize>(command: clap::Command, default: &P, paper: &P) -> clap::Command {
+    let (default, paper) = (fields(default), fields(paper));
+    let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_string);
+    default.into_iter().fold(command, |command, (name, value)| {
+        let value =
+            if value == paper[&name] { plain(&value) } else { format!("{}; paper: {}", plain(&value), plain(&paper[&name])) };
+        command.mut_arg(name, |arg| {
+            let help = format!("{} [default: {value}]", arg.get_help().cloned().unwrap_or_default());
+            arg.help(help).allow_negative_numbers(true)
+        })
+    })
+}
+
+fn fields(params: &impl Serialize) -> Map<String, Value> {
+    match serde_json::to_value(params) {
+        Ok(Value::Object(fields)) => fields,
+        _ => unreachable!("parameters are plain structs"),
+    }
 }

@@ -14,6 +14,7 @@ mod screen;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use foretell::{AgentParams, LearnParams, PlanParams};
 
 /// Learn a predictive model of a partially observable system from logged episodes, score it and ask it.
 #[derive(Parser)]
@@ -41,9 +42,13 @@ enum Verb {
     Agent(cmd::agent::Args),
 }
 
-/// The command line, with the defaults of learning written into its help.
+/// The command line, with the defaults of all parameters written into its help.
 fn command() -> clap::Command {
-    Cli::command().mut_subcommand("learn", cmd::learn::with_defaults)
+    let agent = AgentParams::default();
+    Cli::command()
+        .mut_subcommand("learn", |verb| cmd::with_defaults(verb, &LearnParams::default(), &LearnParams::paper()))
+        .mut_subcommand("plan", |verb| cmd::with_defaults(verb, &PlanParams::default(), &PlanParams::paper()))
+        .mut_subcommand("agent", |verb| cmd::with_defaults(verb, &agent, &agent))
 }
 
 fn run(cli: Cli) -> anyhow::Result<()> {

@@ -121,11 +121,8 @@ impl<'d> Agent<'d> {
         let (domain, actions) = (self.domain, self.domain.alphabet().actions().len());
         match &self.plan {
             Some(plan) if sampling == Sampling::EpsilonGreedy => {
-                plan.policy_for(domain.alphabet())?; // so that it cannot fail below
-                let policy = || {
-                    let greedy = plan.policy_for(domain.alphabet()).expect("it could be made above");
-                    Exploring::new(greedy, epsilon, actions)
-                };
+                let greedy = plan.policies_for(domain.alphabet())?;
+                let policy = || Exploring::new(greedy(), epsilon, actions);
                 self.episodes.extend(domains::sample_with(domain, policy, share, domain.horizon, seed));
             }
             _ => self.episodes.extend(domains::sample_with(domain, || Uniform { actions }, share, domain.horizon, seed)),

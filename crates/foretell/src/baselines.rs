@@ -7,7 +7,7 @@ use crate::domains::{Domain, sample_with};
 use crate::error::Result;
 use crate::experience::Steps;
 use crate::fitted_q::FittedQ;
-use crate::policy::{Always, Policy, Uniform};
+use crate::policy::{Always, Policy, Uniform, best};
 use crate::pomdp::Qmdp;
 use crate::returns::Returns;
 use crate::rng::Seed;
@@ -21,9 +21,9 @@ const ROUNDS: usize = 100;
 pub struct Test<'d> {
     /// Where.
     pub domain: &'d Domain,
-    /// In how many episodes of at most how many steps.
+    /// In how many episodes.
     pub episodes: usize,
-    /// See `episodes`.
+    /// Steps after which each is cut.
     pub max_steps: usize,
     /// γ of the discounted return.
     pub discount: f64,
@@ -70,9 +70,8 @@ impl Test<'_> {
     fn best_single_action(&self) -> Option<Tested> {
         let actions = self.domain.alphabet().actions();
         let trial = Test { seed: self.seed.stream("single action"), ..*self };
-        let earned = |a: &Action| trial.returns(|| Always(*a)).discounted_return;
-        let best = (0..actions.len() as u32).map(Action).max_by(|a, b| earned(a).total_cmp(&earned(b)))?;
-        Some(Tested { policy: format!("always {}", actions[best.0 as usize]), returns: self.returns(|| Always(best)) })
+        let (best, _) = best((0..actions.len() as u32).map(|a| trial.returns(|| Always(Action(a))).discounted_return));
+        Some(Tested { policy: format!("always {}", actions.get(best.0 as usize)?), returns: self.returns(|| Always(best)) })
     }
 
     /// QMDP on the exact belief, and what one could earn at most who saw the state, discounted; where the domain is a finite POMDP.

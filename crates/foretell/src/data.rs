@@ -110,6 +110,11 @@ impl Alphabet {
         self.observation_ids.get(name)?[1]
     }
 
+    /// The observation that has the name of a symbol of another alphabet, and ends the episode if that one does.
+    pub fn same_observation(&self, symbol: &ObservationSymbol) -> Option<Observation> {
+        if symbol.terminal { self.terminal_observation(&symbol.name) } else { self.observation(&symbol.name) }
+    }
+
     /// The action of that name, added if it is new.
     pub fn intern_action(&mut self, name: &str) -> Action {
         if let Some(&a) = self.action_ids.get(name) {

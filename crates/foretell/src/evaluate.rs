@@ -286,9 +286,7 @@ impl<'p> Translation<'p> {
             let known = to.actions().iter().map(String::as_str);
             to.action(name).map(|a| a.0).ok_or_else(|| Error::unknown("action", name, known))
         };
-        let observation = |s: &crate::ObservationSymbol| {
-            if s.terminal { to.terminal_observation(&s.name) } else { to.observation(&s.name) }.map(|o| o.0)
-        };
+        let observation = |s: &crate::ObservationSymbol| to.same_observation(s).map(|o| o.0);
         Ok(Translation {
             pomdp,
             actions: from.actions().iter().map(action).collect::<Result<_>>()?,

@@ -4,7 +4,7 @@ mod file;
 
 use serde::{Deserialize, Serialize};
 
-use crate::data::{Action, ActionObservation, Alphabet, Observation, ObservationSymbol, Trajectory};
+use crate::data::{Action, ActionObservation, Alphabet, Observation, Trajectory};
 use crate::error::{Error, Result};
 use crate::experience::{States, Steps};
 use crate::filter::{Filter, PredictiveState};
@@ -158,27 +158,35 @@ impl Plan {
         Greedy { q: &self.q, filter }
     }
 
-    /// The same for a system that has another alphabet, where symbols of the same name are the same.
-    pub fn policy_for(&self, alphabet: &Alphabet) -> Result<Translated<Greedy<'_>>> {
-        Translated::new(self.policy(), &self.alphabet, alphabet)
+    /// Makes such policies for a system that has another alphabet, where symbols of the same name are the same.
+    pub fn policies_for<'p>(
+        &'p self,
+        alphabet: &Alphabet,
+    ) -> Result<impl Fn() -> Translated<Greedy<'p>> + Send + Sync + use<'p>> {
+        let translation = Translation::new(&self.alphabet, alphabet)?;
+        Ok(move || Translated { inner: self.policy(), translation: translation.clone() })
     }
 }
 
-/// A policy that speaks another alphabet.
+/// A policy that acts in a system with another alphabet.
 pub struct Translated<P> {
     inner: P,
+    translation: Translation,
+}
+
+/// Between the alphabet of a policy and that of a system.
+#[derive(Clone)]
+struct Translation {
     /// Their action for each of ours.
     actions: Vec<Action>,
     /// Our action for each of theirs, if we have it.
     own_actions: Vec<Option<Action>>,
     /// Our observation for each of theirs; unknown ones are beyond our alphabet.
     observations: Vec<Observation>,
-    unknown: Observation,
 }
 
-impl<P> Translated<P> {
-    /// `inner` speaks `own`, the system it acts in speaks `theirs`.
-    fn new(inner: P, own: &Alphabet, theirs: &Alphabet) -> Result<Translated<P>> {
+impl Translation {
+    fn new(own: &Alphabet, theirs: &Alphabet) -> Result<Translation> {
         let unknown = Observation(own.observations().len() as u32);
         let action = |name: &String| {
             theirs.action(name).ok_or_else(|| {
@@ -187,22 +195,11 @@ impl<P> Translated<P> {
                 Error::data(problem, "use it in the system it was made for")
             })
         };
-        let observation = |o: &ObservationSymbol| {
-            let found = if o.terminal { own.terminal_observation(&o.name) } else { own.observation(&o.name) };
-            found.unwrap_or(unknown)
-        };
-        Ok(Translated {
-            inner,
+        Ok(Translation {
             actions: own.actions().iter().map(action).collect::<Result<_>>()?,
             own_actions: theirs.actions().iter().map(|name| own.action(name)).collect(),
-            observations: theirs.observations().iter().map(observation).collect(),
-            unknown,
+            observations: theirs.observations().iter().map(|o| own.same_observation(o).unwrap_or(unknown)).collect(),
         })
-    }
-
-    /// The policy itself.
-    pub fn inner(&self) -> &P {
-        &self.inner
     }
 }
 
@@ -212,16 +209,16 @@ impl<P: Policy> Policy for Translated<P> {
     }
 
     fn act(&mut self, rng: &mut Rng) -> Action {
-        self.actions[self.inner.act(rng).0 as usize]
+        self.translation.actions[self.inner.act(rng).0 as usize]
     }
 
     fn probability(&self, a: Action) -> Option<f64> {
-        self.own_actions.get(a.0 as usize).copied().flatten().map_or(Some(0.0), |a| self.inner.probability(a))
+        self.translation.own_actions[a.0 as usize].map_or(Some(0.0), |a| self.inner.probability(a))
     }
 
     fn observe(&mut self, ao: ActionObservation) {
-        let Some(action) = self.own_actions.get(ao.action.0 as usize).copied().flatten() else { return };
-        let observation = self.observations.get(ao.observation.0 as usize).copied().unwrap_or(self.unknown);
+        let Some(action) = self.translation.own_actions[ao.action.0 as usize] else { return };
+        let observation = self.translation.observations[ao.observation.0 as usize];
         self.inner.observe(ActionObservation { action, observation });
     }
 }

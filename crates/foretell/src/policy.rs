@@ -17,6 +17,13 @@ pub trait Policy {
     fn observe(&mut self, _ao: ActionObservation) {}
 }
 
+/// The action with the largest value, the first of equals, and that value.
+pub(crate) fn best(values: impl IntoIterator<Item = f64>) -> (Action, f64) {
+    let all = values.into_iter().enumerate();
+    let (a, value) = all.fold((0, f64::NEG_INFINITY), |best, x| if x.1 > best.1 { x } else { best });
+    (Action(a as u32), value)
+}
+
 /// Every action with the same probability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Uniform {

@@ -52,9 +52,7 @@ impl Returns {
             terminated: terminated / n,
         }
     }
-}
 
-impl Returns {
     /// Of the episodes of several samples together.
     pub fn pooled(samples: &[Returns]) -> Returns {
         let n: f64 = samples.iter().map(|r| r.episodes as f64).sum();

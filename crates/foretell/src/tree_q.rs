@@ -8,6 +8,7 @@ use crate::data::Action;
 use crate::error::Result;
 use crate::experience::{States, Steps};
 use crate::fitted_q::Approximator;
+use crate::policy::best;
 use crate::rng::Seed;
 use crate::trees::{Forest, Inputs, Leaves, Rows, TreeParams, Trees};
 
@@ -59,8 +60,7 @@ impl TreeQ {
 
     /// The action with the largest Q̂(s, a), the first of equals.
     pub fn best(&self, state: &[f64]) -> Action {
-        let best = self.values(state).into_iter().enumerate();
-        Action(best.fold((0, f64::NEG_INFINITY), |best, x| if x.1 > best.1 { x } else { best }).0 as u32)
+        best(self.values(state)).0
     }
 }
 
@@ -107,32 +107,11 @@ impl TreeFit {
         params: &TreeParams,
         seed: Seed,
     ) -> Result<TreeFit> {
-        let actions = steps.actions();
-        let of_action =
-            |a: usize| -> Vec<usize> { (0..steps.list().len()).filter(|&i| steps.list()[i].action.0 as usize == a).collect() };
-        let by_action: Vec<Vec<usize>> = (0..actions).map(of_action).collect();
-        let taken: Vec<bool> = by_action.iter().map(|steps| !steps.is_empty()).collect();
-        let all = |a: Option<usize>| -> Result<Arc<Inputs>> {
-            let rows = (0..steps.rows()).map(|row| states.row(row));
-            inputs(rows.map(|row| a.map_or_else(|| row.to_vec(), |a| with_action(row, a, actions)))).map(Arc::new)
-        };
-        let members: Vec<Option<Member>> = match ensembles {
-            Ensembles::PerAction => {
-                let asked = all(None)?;
-                let member = |mine: Vec<usize>| {
-                    let train = inputs(mine.iter().map(|&i| states.row(steps.list()[i].row).to_vec()))?;
-                    Member::new(mine, train, vec![asked.clone()])
-                };
-                by_action
-                    .into_iter()
-                    .map(|mine| if mine.is_empty() { Ok(None) } else { member(mine).map(Some) })
-                    .collect::<Result<_>>()?
-            }
-            Ensembles::Joint => {
-                let rows = steps.list().iter().map(|step| with_action(states.row(step.row), step.action.0 as usize, actions));
-                let asked = (0..actions).map(|a| all(Some(a))).collect::<Result<_>>()?;
-                vec![Some(Member::new((0..steps.list().len()).collect(), inputs(rows)?, asked)?)]
-            }
+        let mut taken = vec![false; steps.actions()];
+        steps.list().iter().for_each(|step| taken[step.action.0 as usize] = true);
+        let members = match ensembles {
+            Ensembles::PerAction => Member::per_action(steps, states)?,
+            Ensembles::Joint => vec![Some(Member::joint(steps, states)?)],
         };
         let mut fit = TreeFit { params: params.clone(), ensembles, seed, round: 0, members, taken };
         if structure == Structure::Frozen {
@@ -168,8 +147,25 @@ fn inputs(rows: impl Iterator<Item = Vec<f64>>) -> Result<Inputs> {
 }
 
 impl Member {
-    fn new(steps: Vec<usize>, train: Inputs, asked: Vec<Arc<Inputs>>) -> Result<Member> {
-        Ok(Member { steps, train, asked, frozen: None, forest: None })
+    /// A forest for each action that was taken.
+    fn per_action(steps: &Steps, states: &States) -> Result<Vec<Option<Member>>> {
+        let mut by_action = vec![Vec::new(); steps.actions()];
+        steps.list().iter().enumerate().for_each(|(i, step)| by_action[step.action.0 as usize].push(i));
+        let asked = Arc::new(Inputs::new(Rows::new(states.values(), states.width())?)?);
+        let member = |mine: Vec<usize>| {
+            let train = inputs(mine.iter().map(|&i| states.row(steps.list()[i].row).to_vec()))?;
+            Ok(Member { steps: mine, train, asked: vec![asked.clone()], frozen: None, forest: None })
+        };
+        by_action.into_iter().map(|mine| if mine.is_empty() { Ok(None) } else { member(mine).map(Some) }).collect()
+    }
+
+    /// One forest for all actions.
+    fn joint(steps: &Steps, states: &States) -> Result<Member> {
+        let actions = steps.actions();
+        let train = steps.list().iter().map(|step| with_action(states.row(step.row), step.action.0 as usize, actions));
+        let all = |a| inputs((0..steps.rows()).map(|row| with_action(states.row(row), a, actions))).map(Arc::new);
+        let asked = (0..actions).map(all).collect::<Result<_>>()?;
+        Ok(Member { steps: (0..steps.list().len()).collect(), train: inputs(train)?, asked, frozen: None, forest: None })
     }
 
     fn fit(&mut self, targets: &[f64], params: &TreeParams, seed: Seed) {

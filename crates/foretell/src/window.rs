@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use crate::data::{Action, ActionObservation, Trajectory};
 use crate::experience::Steps;
 use crate::fitted_q::Approximator;
-use crate::policy::Policy;
+use crate::policy::{Policy, best};
 use crate::rng::Rng;
 
 /// m: how many steps the value of the shorter window is worth.
@@ -121,10 +121,9 @@ impl WindowQ {
         WindowQ { windows, actions: steps.actions(), of_row, steps: list, q }
     }
 
-    /// The best action after a past, and its value.
-    fn best(&self, window: u32) -> (usize, f64) {
-        let values = &self.q[window as usize * self.actions..][..self.actions];
-        values.iter().copied().enumerate().fold((0, f64::NEG_INFINITY), |best, x| if x.1 > best.1 { x } else { best })
+    /// The best action after a window, and its value.
+    fn best(&self, window: u32) -> (Action, f64) {
+        best(self.q[window as usize * self.actions..][..self.actions].iter().copied())
     }
 
     /// The policy that takes the best action.
@@ -178,7 +177,7 @@ impl Policy for WindowPolicy<'_> {
     }
 
     fn act(&mut self, _: &mut Rng) -> Action {
-        Action(self.q.best(self.q.windows.find(&self.past)).0 as u32)
+        self.q.best(self.q.windows.find(&self.past)).0
     }
 
     fn probability(&self, _: Action) -> Option<f64> {

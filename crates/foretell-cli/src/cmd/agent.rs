@@ -96,8 +96,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         seed,
     };
     let mut policies = test.baselines(agent.episodes(), discount)?;
-    let policy = || plan.policy_for(domain.alphabet()).expect("the plan is from this domain");
-    policies.push(Tested { policy: OWN.into(), returns: test.returns(policy) });
+    policies.push(Tested { policy: OWN.into(), returns: test.returns(plan.policies_for(domain.alphabet())?) });
     let informed = test.informed();
     let discounted_bound = informed.as_ref().map(|(_, bound)| *bound);
     policies.extend(informed.map(|(qmdp, _)| qmdp));

@@ -55,10 +55,9 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         anyhow::bail!("discount = {discount}: must be between 0 and 1");
     }
     let max_steps = args.max_steps.map_or(domain.horizon, |n| n as usize);
-    plan.policy_for(domain.alphabet())?;
-    let policy = || plan.policy_for(domain.alphabet()).expect("it could be made above");
+    let policy = plan.policies_for(domain.alphabet())?;
     let test = |seed| Test { domain: &domain, episodes: args.episodes as usize, max_steps, discount, seed: Seed(seed) };
-    let by_seed: Vec<Returns> = (args.seed..args.seed + args.seeds).map(|seed| test(seed).returns(policy)).collect();
+    let by_seed: Vec<Returns> = (args.seed..args.seed + args.seeds).map(|seed| test(seed).returns(&policy)).collect();
     let all = Returns::pooled(&by_seed);
     if args.json {
         let by_seed = if args.seeds > 1 { by_seed } else { Vec::new() };

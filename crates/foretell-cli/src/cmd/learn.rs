@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use foretell::{LearnOverrides, LearnParams, Projection, learn_with_progress};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::Preset;
 use crate::input::LogArgs;
@@ -31,24 +31,6 @@ pub struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
-}
-
-/// Writes each parameter's default into its help, and lets negative numbers through to its own check.
-pub fn with_defaults(command: clap::Command) -> clap::Command {
-    let fields = |params| match serde_json::to_value(params) {
-        Ok(Value::Object(fields)) => fields,
-        _ => unreachable!("parameters are a plain struct"),
-    };
-    let (default, paper) = (fields(LearnParams::default()), fields(LearnParams::paper()));
-    let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_string);
-    default.into_iter().fold(command, |command, (name, value)| {
-        let value =
-            if value == paper[&name] { plain(&value) } else { format!("{}; paper: {}", plain(&value), plain(&paper[&name])) };
-        command.mut_arg(name, |arg| {
-            let help = format!("{} [default: {value}]", arg.get_help().cloned().unwrap_or_default());
-            arg.help(help).allow_negative_numbers(true)
-        })
-    })
 }
 
 pub fn run(args: Args) -> anyhow::Result<()> {

@@ -2,7 +2,7 @@
 
 use super::{Belief, Pomdp};
 use crate::data::{Action, ActionObservation};
-use crate::policy::Policy;
+use crate::policy::{Policy, best};
 use crate::rng::Rng;
 
 /// Q_t(s, a) of the fully observed system, for every number of steps to go.
@@ -64,9 +64,7 @@ impl Policy for QmdpPolicy<'_> {
         let (belief, q) = (self.belief.state(), &self.solved.q);
         // Beyond the horizon it goes on as if there were one more step.
         let q = &q[q.len().saturating_sub(self.step + 1).min(q.len() - 1)];
-        let values = q.chunks_exact(belief.len()).map(|q| q.iter().zip(belief).map(|(q, b)| q * b).sum::<f64>());
-        let best = values.enumerate().fold((0, f64::NEG_INFINITY), |best, x| if x.1 > best.1 { x } else { best });
-        Action(best.0 as u32)
+        best(q.chunks_exact(belief.len()).map(|q| q.iter().zip(belief).map(|(q, b)| q * b).sum())).0
     }
 
     fn probability(&self, _: Action) -> Option<f64> {
