@@ -16,8 +16,8 @@ use crate::source::Episodes;
 pub(crate) const NULL_TEST: usize = 0;
 
 /// Trajectories of one batch laid end to end, with what the features of all cuts share.
-pub(crate) struct Batch {
-    pub(crate) steps: Vec<ActionObservation>,
+pub(crate) struct Batch<'e> {
+    pub(crate) steps: &'e [ActionObservation],
     /// Fingerprint of each step.
     pairs: Vec<u64>,
     /// Key of the history that ends before each step (prefix histories only).
@@ -43,7 +43,7 @@ pub(crate) struct Place {
     pub(crate) weight: f64,
 }
 
-impl Batch {
+impl Batch<'_> {
     /// The cuts of all episodes, in order.
     pub(crate) fn places(&self) -> impl Iterator<Item = Place> + '_ {
         self.episodes.iter().flat_map(Episode::places)
@@ -136,8 +136,8 @@ impl Features {
     }
 
     /// Lays trajectories end to end. Weights scale what an episode adds to the sums.
-    pub(crate) fn batch(&mut self, episodes: &Episodes, rule: CutRule) -> Batch {
-        let steps = episodes.steps().to_vec();
+    pub(crate) fn batch<'e>(&mut self, episodes: &'e Episodes, rule: CutRule) -> Batch<'e> {
+        let steps = episodes.steps();
         let pairs = steps.iter().map(|&ao| self.fingerprints.pair(ao)).collect();
         let mut batch = Batch { steps, pairs, prefixes: Vec::new(), episodes: Vec::with_capacity(episodes.len()) };
         let mut first = 0;
@@ -152,7 +152,7 @@ impl Features {
         batch
     }
 
-    fn name_prefixes(&mut self, batch: &mut Batch) {
+    fn name_prefixes(&mut self, batch: &mut Batch<'_>) {
         batch.prefixes.reserve(batch.steps.len());
         for e in &batch.episodes {
             let mut key = EMPTY;
@@ -168,7 +168,7 @@ impl Features {
     }
 
     /// Adds the tests and suffix histories of the batch's cuts to the vocabularies of identity projections.
-    pub(crate) fn learn_words(&mut self, batch: &Batch) {
+    pub(crate) fn learn_words(&mut self, batch: &Batch<'_>) {
         for place in batch.places() {
             if self.tests.is_identity() {
                 self.learn_tests(batch, place);
@@ -179,14 +179,14 @@ impl Features {
         }
     }
 
-    fn learn_tests(&mut self, batch: &Batch, place: Place) {
+    fn learn_tests(&mut self, batch: &Batch<'_>, place: Place) {
         let mut node = EMPTY;
         for &step in &batch.steps[place.at..place.end.min(place.at + self.max_test_length)] {
             node = self.tests.vocabulary.intern(node, step);
         }
     }
 
-    fn learn_suffixes(&mut self, batch: &Batch, place: Place) {
+    fn learn_suffixes(&mut self, batch: &Batch<'_>, place: Place) {
         for k in 1..=self.history_length.min(place.at - place.first) {
             let mut node = EMPTY;
             for &step in &batch.steps[place.at - k..place.at] {
@@ -197,7 +197,7 @@ impl Features {
 
     /// Calls `f` with the key of every test that succeeds from step `at` on.
     #[inline(always)]
-    pub(crate) fn each_test(&self, batch: &Batch, at: usize, end: usize, mut f: impl FnMut(u64)) {
+    pub(crate) fn each_test(&self, batch: &Batch<'_>, at: usize, end: usize, mut f: impl FnMut(u64)) {
         let mut key = EMPTY;
         for i in at..end.min(at + self.max_test_length) {
             match self.tests.extend(key, batch.steps[i], batch.pairs[i]) {
@@ -210,7 +210,7 @@ impl Features {
 
     /// Calls `f` with the key of every history, but the null one, that ends before step `at`.
     #[inline(always)]
-    pub(crate) fn each_history(&self, batch: &Batch, place: Place, mut f: impl FnMut(u64)) {
+    pub(crate) fn each_history(&self, batch: &Batch<'_>, place: Place, mut f: impl FnMut(u64)) {
         match self.history {
             History::Prefix if place.at > place.first => f(batch.prefixes[place.at]),
             History::Prefix => {}
@@ -241,7 +241,7 @@ impl Features {
     }
 
     /// out = ψ of the tests from step `at` on
-    pub(crate) fn fill_tests(&self, batch: &Batch, at: usize, end: usize, out: &mut [f64]) {
+    pub(crate) fn fill_tests(&self, batch: &Batch<'_>, at: usize, end: usize, out: &mut [f64]) {
         with_wide_vectors(|| {
             out.fill(0.0);
             out[NULL_TEST] = 1.0;
@@ -252,7 +252,7 @@ impl Features {
     }
 
     /// out = χ of the cut
-    pub(crate) fn fill_histories(&self, batch: &Batch, place: Place, out: &mut [f64]) {
+    pub(crate) fn fill_histories(&self, batch: &Batch<'_>, place: Place, out: &mut [f64]) {
         with_wide_vectors(|| {
             out.fill(0.0);
             let (specials, columns) = out.split_at_mut(self.histories.specials);
@@ -264,7 +264,7 @@ impl Features {
 
     /// Calls `f` with each non-zero (row, value) of ψ, where columns have a single non-zero.
     #[inline(always)]
-    pub(crate) fn each_test_entry(&self, batch: &Batch, at: usize, end: usize, mut f: impl FnMut(usize, f64)) {
+    pub(crate) fn each_test_entry(&self, batch: &Batch<'_>, at: usize, end: usize, mut f: impl FnMut(usize, f64)) {
         f(NULL_TEST, 1.0);
         self.each_test(batch, at, end, |key| {
             let (row, value) = self.tests.entry(key);
@@ -274,7 +274,7 @@ impl Features {
 
     /// Calls `f` with each non-zero (row, value) of χ, where columns have a single non-zero.
     #[inline(always)]
-    pub(crate) fn each_history_entry(&self, batch: &Batch, place: Place, mut f: impl FnMut(usize, f64)) {
+    pub(crate) fn each_history_entry(&self, batch: &Batch<'_>, place: Place, mut f: impl FnMut(usize, f64)) {
         for (row, value) in self.specials(place).into_iter().enumerate() {
             if value != 0.0 {
                 f(row, value);

@@ -72,7 +72,7 @@ struct PerPair {
 pub(crate) type Slots = FxHashMap<ActionObservation, usize>;
 
 /// The places of a batch, grouped by the slot of their next step.
-pub(crate) fn grouped(batch: &Batch, slots: &Slots, places: impl Iterator<Item = Place>) -> Vec<Vec<Place>> {
+pub(crate) fn grouped(batch: &Batch<'_>, slots: &Slots, places: impl Iterator<Item = Place>) -> Vec<Vec<Place>> {
     let mut groups = vec![Vec::new(); slots.len()];
     places.for_each(|place| groups[slots[&batch.steps[place.at]]].push(place));
     groups
@@ -175,7 +175,7 @@ impl Accumulator {
     }
 
     /// Adds the cuts of a batch.
-    pub(crate) fn add(&mut self, features: &Features, batch: &Batch) {
+    pub(crate) fn add(&mut self, features: &Features, batch: &Batch<'_>) {
         match &mut self.layout {
             Layout::Buckets(lanes) => {
                 let chunk = batch.episodes.len().div_ceil(LANES).max(1);
@@ -216,7 +216,7 @@ impl Accumulator {
 }
 
 /// A few dozen additions for each cut, whatever the dimensions.
-fn add_buckets(sums: &mut Sums, features: &Features, batch: &Batch, places: impl Iterator<Item = Place>) {
+fn add_buckets(sums: &mut Sums, features: &Features, batch: &Batch<'_>, places: impl Iterator<Item = Place>) {
     let (mut psi, mut chi) = (Vec::new(), Vec::new());
     for place in places {
         psi.clear();
@@ -244,7 +244,7 @@ fn add_square(sums: &mut [f64], d: usize, x: &[(usize, f64)], weight: f64) {
 }
 
 /// Gathers ψ and χ of the cuts as matrices Ψ, X and adds ΨXᵀ (and ΨΨᵀ, XXᵀ).
-fn add_dense(sums: &mut Sums, buffers: &mut Buffers, features: &Features, batch: &Batch) {
+fn add_dense(sums: &mut Sums, buffers: &mut Buffers, features: &Features, batch: &Batch<'_>) {
     let at_once = (GATHERED / sums.d_t.max(sums.d_h)).max(512);
     let places: Vec<Place> = batch.places().collect();
     for places in places.chunks(at_once) {
@@ -259,7 +259,7 @@ fn add_dense(sums: &mut Sums, buffers: &mut Buffers, features: &Features, batch:
 
 impl Buffers {
     /// The features of some places as columns of Ψ and X.
-    fn gather(&mut self, features: &Features, batch: &Batch, places: &[Place]) -> (MatRef<'_, f64>, MatRef<'_, f64>) {
+    fn gather(&mut self, features: &Features, batch: &Batch<'_>, places: &[Place]) -> (MatRef<'_, f64>, MatRef<'_, f64>) {
         let (d_t, d_h, n) = (features.tests.rows(), features.histories.rows(), places.len());
         let Buffers { psi, chi } = self;
         psi.resize(d_t * n, 0.0);
@@ -279,7 +279,7 @@ impl Buffers {
 
 impl PerPair {
     /// Adds cuts whose columns have a single non-zero, a task for each pair.
-    fn add_buckets(&mut self, features: &Features, batch: &Batch) {
+    fn add_buckets(&mut self, features: &Features, batch: &Batch<'_>) {
         let groups = grouped(batch, &self.slots, batch.places());
         let d_t = features.tests.rows();
         self.sums.par_iter_mut().zip(&groups).for_each(|(sums, places)| {
@@ -316,7 +316,7 @@ fn add_product(sums: &mut [f64], a: MatRef<'_, f64>, b: MatRef<'_, f64>, triangl
 }
 
 /// Non-zeros of ψ and χ into maps; a side that is not the identity may be dense.
-fn add_counts(counts: &mut Counts, features: &Features, batch: &Batch, wanted: Wanted) {
+fn add_counts(counts: &mut Counts, features: &Features, batch: &Batch<'_>, wanted: Wanted) {
     let (mut psi, mut chi) = (Vec::new(), Vec::new());
     let (mut dense_psi, mut dense_chi) = (vec![0.0; features.tests.rows()], vec![0.0; features.histories.rows()]);
     let dense = |side: &crate::features::Side| !side.is_hash() && !side.is_identity();

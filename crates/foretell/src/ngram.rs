@@ -111,6 +111,8 @@ impl Counter {
             keys.push(context[0].0.0);
             start.push(start[start.len() - 1] + context.len() as u32);
         }
+        keys.shrink_to_fit();
+        start.shrink_to_fit();
         let (symbols, counts) = counts.into_iter().map(|((_, o), n)| (o.0, n)).unzip();
         NGram { length, keys, start, symbols, counts }
     }

@@ -63,7 +63,7 @@ impl Operators {
     }
 
     /// Adds the cuts of a batch.
-    pub(crate) fn add(&mut self, features: &Features, batch: &Batch) {
+    pub(crate) fn add(&mut self, features: &Features, batch: &Batch<'_>) {
         let groups = grouped(batch, &self.slots, batch.places());
         let (ut, bt) = (self.ut.as_ref(), self.bt.as_ref());
         self.sums.par_iter_mut().zip(&groups).filter(|(_, group)| !group.is_empty()).for_each(|(sum, group)| {
@@ -112,7 +112,7 @@ impl Operator {
         }
     }
 
-    fn add(&mut self, features: &Features, batch: &Batch, places: &[Place], ut: MatRef<'_, f64>, bt: MatRef<'_, f64>) {
+    fn add(&mut self, features: &Features, batch: &Batch<'_>, places: &[Place], ut: MatRef<'_, f64>, bt: MatRef<'_, f64>) {
         let d = self.state.len();
         let entry = |place: &Place, f: &mut dyn FnMut(usize, f64)| features.each_test_entry(batch, place.at + 1, place.end, f);
         let fill = |place: &Place, out: &mut [f64]| features.fill_tests(batch, place.at + 1, place.end, out);

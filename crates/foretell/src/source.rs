@@ -5,9 +5,9 @@ use crate::error::Result;
 use crate::log::{Logs, Reader};
 
 /// Steps read before they are worked on: large enough to share among threads, small enough to stay in cache.
-const BATCH_STEPS: usize = 1 << 15;
+const BATCH_STEPS: usize = 1 << 14;
 /// Batches up to which logs are kept in memory between passes (2 MiB).
-const MOST_KEPT: usize = 8;
+const MOST_KEPT: usize = 16;
 
 /// Episodes laid end to end, without their rewards.
 #[derive(Clone, Debug, Default)]

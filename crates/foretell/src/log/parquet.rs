@@ -40,7 +40,7 @@ enum Cells {
     Nothing,
 }
 
-const BATCH: usize = 1 << 13; // rows; a batch of the columns we want fits the cache
+const BATCH: usize = 1 << 12; // rows; a batch of the columns we want fits the cache
 
 impl Parquet {
     /// Reads the schema.
