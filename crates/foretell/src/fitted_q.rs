@@ -3,14 +3,16 @@
 //! Q̂_k is fitted to r + γ max_a' Q̂_{k−1}(s', a') over all steps (s, a, r, s'), from Q̂_0 = 0. Nothing follows a step that
 //! terminated its episode; after a step where the log was cut, what would have followed counts.
 
+use crate::data::Action;
 use crate::experience::Steps;
+use crate::trees::Targets;
 
 /// A way to hold Q̂ for the states of given [`Steps`].
 pub trait Approximator {
-    /// Fits Q̂ to a target for each step.
-    fn fit(&mut self, targets: &[f64]);
-    /// max_a Q̂(s, a) for the state of each row.
-    fn values(&self, out: &mut [f64]);
+    /// Fits Q̂ to a target for each step, which counts as often as its weight says.
+    fn fit(&mut self, targets: Targets<'_>);
+    /// Q̂(s, a) for the state of each row; −∞ for an action of which nothing is known.
+    fn q(&self, a: Action, out: &mut [f64]);
 }
 
 /// The iterator of fitted-Q: each item tells of one round. `fitted.by_ref().take(100).last()` runs a hundred of them, and
@@ -20,11 +22,20 @@ pub struct FittedQ<'s, A> {
     steps: &'s Steps,
     discount: f64,
     approximator: A,
-    /// max_a Q̂(s, a) of each row.
+    choice: Choice<'s>,
+    weights: Option<&'s [f64]>,
+    /// V̂ of each row: Q̂ of the action that is chosen there.
     values: Vec<f64>,
     before: Vec<f64>,
     targets: Vec<f64>,
     number: usize,
+}
+
+/// Which action a state is worth.
+#[derive(Clone, Copy, Debug)]
+enum Choice<'s> {
+    Best,
+    Given(&'s [Action]),
 }
 
 /// What one round did.
@@ -32,23 +43,56 @@ pub struct FittedQ<'s, A> {
 pub struct Round {
     /// k, from 1.
     pub number: usize,
-    /// Mean |max_a Q̂_k(s, a) − max_a Q̂_{k−1}(s, a)| over all states: the Bellman residual.
+    /// Mean |V̂_k(s) − V̂_{k−1}(s)| over all states, V̂ being Q̂ of the action chosen: the Bellman residual.
     pub change: f64,
-    /// Mean of max_a Q̂_k(s, a) over the starts of the episodes.
+    /// Mean of V̂_k over the starts of the episodes.
     pub start_value: f64,
 }
 
 impl<'s, A: Approximator> FittedQ<'s, A> {
-    /// Before the first round.
+    /// Before the first round of finding the best policy.
     pub fn new(steps: &'s Steps, approximator: A, discount: f64) -> Self {
         let values = vec![0.0; steps.rows()];
         let targets = vec![0.0; steps.list().len()];
-        FittedQ { steps, discount, approximator, before: values.clone(), values, targets, number: 0 }
+        let (before, choice) = (values.clone(), Choice::Best);
+        FittedQ { steps, discount, approximator, choice, weights: None, values, before, targets, number: 0 }
+    }
+
+    /// Evaluates a policy instead, one that takes the given action in the state of each row: after k rounds Q̂ is what k steps
+    /// earn.
+    pub fn following(self, actions: &'s [Action]) -> Self {
+        assert_eq!(actions.len(), self.steps.rows(), "an action for each row");
+        FittedQ { choice: Choice::Given(actions), ..self }
+    }
+
+    /// Lets each step count as often as its weight says.
+    pub fn weighted(self, weights: &'s [f64]) -> Self {
+        assert_eq!(weights.len(), self.steps.list().len(), "a weight for each step");
+        FittedQ { weights: Some(weights), ..self }
+    }
+
+    /// V̂ of each row, as of the last round.
+    pub fn values(&self) -> &[f64] {
+        &self.values
     }
 
     /// What holds Q̂.
     pub fn into_inner(self) -> A {
         self.approximator
+    }
+
+    fn update_values(&mut self) {
+        std::mem::swap(&mut self.values, &mut self.before);
+        self.values.fill(f64::NEG_INFINITY);
+        let mut q = vec![0.0; self.values.len()];
+        for a in (0..self.steps.actions() as u32).map(Action) {
+            self.approximator.q(a, &mut q);
+            let both = self.values.iter_mut().zip(&q);
+            match self.choice {
+                Choice::Best => both.for_each(|(value, q)| *value = value.max(*q)),
+                Choice::Given(actions) => both.zip(actions).filter(|(_, b)| **b == a).for_each(|((value, q), _)| *value = *q),
+            }
+        }
     }
 }
 
@@ -60,9 +104,8 @@ impl<A: Approximator> Iterator for FittedQ<'_, A> {
             let future = if step.terminal { 0.0 } else { self.values[step.row + 1] };
             *target = step.reward + self.discount * future;
         }
-        self.approximator.fit(&self.targets);
-        std::mem::swap(&mut self.values, &mut self.before);
-        self.approximator.values(&mut self.values);
+        self.approximator.fit(Targets { y: &self.targets, weights: self.weights });
+        self.update_values();
         self.number += 1;
         let change = self.values.iter().zip(&self.before).map(|(now, before)| (now - before).abs()).sum::<f64>();
         let starts = self.steps.starts();
@@ -91,18 +134,18 @@ mod tests {
     }
 
     impl Approximator for Table {
-        fn fit(&mut self, targets: &[f64]) {
+        fn fit(&mut self, targets: Targets<'_>) {
             let mut sums = [[(0.0, 0.0); ACTIONS]; STATES];
-            for (&(s, a), y) in self.steps.iter().zip(targets) {
-                sums[s][a].0 += y;
-                sums[s][a].1 += 1.0;
+            for (i, (&(s, a), y)) in self.steps.iter().zip(targets.y).enumerate() {
+                let weight = targets.weights.map_or(1.0, |weights| weights[i]);
+                sums[s][a].0 += weight * y;
+                sums[s][a].1 += weight;
             }
             self.q = sums.map(|row| row.map(|(sum, count)| sum / count));
         }
 
-        fn values(&self, out: &mut [f64]) {
-            let best = |s: usize| self.q[s].into_iter().fold(f64::NEG_INFINITY, f64::max);
-            out.iter_mut().zip(&self.states).for_each(|(v, &s)| *v = best(s));
+        fn q(&self, a: Action, out: &mut [f64]) {
+            out.iter_mut().zip(&self.states).for_each(|(q, &s)| *q = self.q[s][a.0 as usize]);
         }
     }
 
@@ -134,42 +177,50 @@ mod tests {
     }
 
     /// Mean reward of each (s, a), and how often it led on to each s', as a share of all times it was taken.
-    fn empirical(episodes: &[Trajectory]) -> [[(f64, [f64; STATES]); ACTIONS]; STATES] {
+    fn empirical(episodes: &[Trajectory], weights: &[f64]) -> [[(f64, [f64; STATES]); ACTIONS]; STATES] {
         let mut counts = [[(0.0, 0.0, [0.0; STATES]); ACTIONS]; STATES];
+        let mut weights = weights.iter();
         for z in episodes {
             let visited: Vec<usize> = states(z).collect();
             for (t, ao) in z.steps.iter().enumerate() {
+                let weight = weights.next().unwrap();
                 let (n, reward, next) = &mut counts[visited[t]][ao.action.0 as usize];
-                *n += 1.0;
-                *reward += z.rewards[t].unwrap();
+                *n += weight;
+                *reward += weight * z.rewards[t].unwrap();
                 if z.end == End::Truncated || t + 1 < z.steps.len() {
-                    next[visited[t + 1]] += 1.0;
+                    next[visited[t + 1]] += weight;
                 }
             }
         }
         counts.map(|row| row.map(|(n, reward, next)| (reward / n, next.map(|m| m / n))))
     }
 
-    #[test]
-    fn fitted_q_with_a_table_is_value_iteration() {
+    fn steps(episodes: &[Trajectory]) -> Steps {
         let mut alphabet = Alphabet::default();
         (0..ACTIONS).for_each(|a| {
             alphabet.intern_action(&a.to_string());
         });
-        let episodes = episodes();
-        let model = empirical(&episodes);
-        let steps = Steps::of(&alphabet, &episodes).unwrap();
-        let row_states: Vec<usize> = episodes.iter().flat_map(states).collect();
-        let table = Table {
-            steps: steps.list().iter().map(|step| (row_states[step.row], step.action.0 as usize)).collect(),
-            states: row_states,
-            q: [[0.0; ACTIONS]; STATES],
-        };
-        let mut fitted = FittedQ::new(&steps, table, DISCOUNT);
+        Steps::of(&alphabet, episodes).unwrap()
+    }
+
+    fn table(steps: &Steps, episodes: &[Trajectory]) -> Table {
+        let states: Vec<usize> = episodes.iter().flat_map(states).collect();
+        let of_step = |step: &crate::experience::Step| (states[step.row], step.action.0 as usize);
+        Table { steps: steps.list().iter().map(of_step).collect(), states, q: [[0.0; ACTIONS]; STATES] }
+    }
+
+    /// Dynamic programming on the empirical model beside fitted-Q, round by round; `value` is what a state is worth given its Q.
+    fn compare(
+        fitted: &mut FittedQ<'_, Table>,
+        episodes: &[Trajectory],
+        weights: &[f64],
+        value: fn(usize, [f64; ACTIONS]) -> f64,
+    ) {
+        let model = empirical(episodes, weights);
         let mut v = [0.0; STATES];
         for k in 1..=50 {
             let q = model.map(|row| row.map(|(r, next)| r + DISCOUNT * next.iter().zip(&v).map(|(p, v)| p * v).sum::<f64>()));
-            v = q.map(|row| row.into_iter().fold(f64::NEG_INFINITY, f64::max));
+            v = std::array::from_fn(|s| value(s, q[s]));
             let round = fitted.next().unwrap();
             let fits = q.iter().flatten().zip(fitted.approximator.q.iter().flatten()).all(|(x, y)| (x - y).abs() < 1e-12);
             assert!(fits, "round {k}: {q:?} {:?}", fitted.approximator.q);
@@ -177,5 +228,25 @@ mod tests {
             assert!((round.start_value - v[0]).abs() < 1e-12);
         }
         assert!(fitted.next().unwrap().change < 0.1, "it converges");
+    }
+
+    #[test]
+    fn fitted_q_with_a_table_is_value_iteration() {
+        let episodes = episodes();
+        let steps = steps(&episodes);
+        let mut fitted = FittedQ::new(&steps, table(&steps, &episodes), DISCOUNT);
+        let ones = vec![1.0; steps.list().len()];
+        compare(&mut fitted, &episodes, &ones, |_, q| q.into_iter().fold(f64::NEG_INFINITY, f64::max));
+    }
+
+    #[test]
+    fn following_a_policy_with_a_table_is_policy_evaluation() {
+        let episodes = episodes();
+        let steps = steps(&episodes);
+        let table = table(&steps, &episodes);
+        let policy: Vec<Action> = table.states.iter().map(|&s| Action(s as u32 % 2)).collect();
+        let weights: Vec<f64> = (0..steps.list().len()).map(|i| (i % 3) as f64).collect();
+        let mut fitted = FittedQ::new(&steps, table, DISCOUNT).following(&policy).weighted(&weights);
+        compare(&mut fitted, &episodes, &weights, |s, q| q[s % 2]);
     }
 }

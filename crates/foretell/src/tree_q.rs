@@ -10,7 +10,7 @@ use crate::experience::{States, Steps};
 use crate::fitted_q::Approximator;
 use crate::policy::best;
 use crate::rng::Seed;
-use crate::trees::{Forest, Inputs, Leaves, Rows, TreeParams, Trees};
+use crate::trees::{Forest, Inputs, Leaves, Rows, Targets, TreeParams, Trees};
 
 /// When the structure of the trees is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -168,11 +168,15 @@ impl Member {
         Ok(Member { steps: (0..steps.list().len()).collect(), train: inputs(train)?, asked, frozen: None, forest: None })
     }
 
-    fn fit(&mut self, targets: &[f64], params: &TreeParams, seed: Seed) {
-        let mine: Vec<f64> = self.steps.iter().map(|&i| targets[i]).collect();
+    fn fit(&mut self, targets: Targets<'_>, params: &TreeParams, seed: Seed) {
+        let mine = |values: &[f64]| -> Vec<f64> { self.steps.iter().map(|&i| values[i]).collect() };
+        let (y, weights) = (mine(targets.y), targets.weights.map(mine));
+        // Of steps that all count nothing, nothing is learned.
+        let weights = weights.filter(|weights| weights.iter().any(|w| *w > 0.0));
+        let targets = Targets { y: &y, weights: weights.as_deref() };
         let forest = match &self.frozen {
-            Some(frozen) => Forest::from_leaves(frozen.trees.clone(), &frozen.train, &mine),
-            None => Forest::fit(&self.train, &mine, params, seed),
+            Some(frozen) => Forest::from_leaves(frozen.trees.clone(), &frozen.train, targets),
+            None => Forest::fit(&self.train, targets, params, seed),
         };
         self.forest = Some(forest.expect("rewards are bounded, checked in Steps::of"));
     }
@@ -188,7 +192,7 @@ impl Member {
 }
 
 impl Approximator for TreeFit {
-    fn fit(&mut self, targets: &[f64]) {
+    fn fit(&mut self, targets: Targets<'_>) {
         let seed = self.seed.stream("round").index(self.round);
         for (i, member) in (0..).zip(&mut self.members) {
             if let Some(member) = member {
@@ -198,16 +202,15 @@ impl Approximator for TreeFit {
         self.round += 1;
     }
 
-    fn values(&self, out: &mut [f64]) {
-        out.fill(f64::NEG_INFINITY);
-        let mut raise = |predictions: Option<Vec<f64>>| {
-            out.iter_mut().zip(predictions.iter().flatten()).for_each(|(best, q)| *best = best.max(*q));
+    fn q(&self, a: Action, out: &mut [f64]) {
+        let a = a.0 as usize;
+        let (member, asked) = match self.ensembles {
+            Ensembles::PerAction => (&self.members[a], 0),
+            Ensembles::Joint => (&self.members[0], a),
         };
-        for member in self.members.iter().flatten() {
-            match self.ensembles {
-                Ensembles::PerAction => raise(member.predictions(0)),
-                Ensembles::Joint => (0..self.taken.len()).filter(|&a| self.taken[a]).for_each(|a| raise(member.predictions(a))),
-            }
+        match member.as_ref().filter(|_| self.taken[a]).and_then(|member| member.predictions(asked)) {
+            Some(predictions) => out.copy_from_slice(&predictions),
+            None => out.fill(f64::NEG_INFINITY),
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::experience::Steps;
 use crate::fitted_q::Approximator;
 use crate::policy::{Policy, best};
 use crate::rng::Rng;
+use crate::trees::Targets;
 
 /// m: how many steps the value of the shorter window is worth.
 const PRIOR: f64 = 1.0;
@@ -121,9 +122,9 @@ impl WindowQ {
         WindowQ { windows, actions: steps.actions(), of_row, steps: list, q }
     }
 
-    /// The best action after a window, and its value.
-    fn best(&self, window: u32) -> (Action, f64) {
-        best(self.q[window as usize * self.actions..][..self.actions].iter().copied())
+    /// The best action after a window.
+    fn best(&self, window: u32) -> Action {
+        best(self.q[window as usize * self.actions..][..self.actions].iter().copied()).0
     }
 
     /// The policy that takes the best action.
@@ -133,14 +134,15 @@ impl WindowQ {
 }
 
 impl Approximator for WindowQ {
-    fn fit(&mut self, targets: &[f64]) {
+    fn fit(&mut self, targets: Targets<'_>) {
         let mut sums = vec![(0.0, 0.0); self.q.len()];
-        for (&(row, action), target) in self.steps.iter().zip(targets) {
+        for (i, (&(row, action), target)) in self.steps.iter().zip(targets.y).enumerate() {
+            let weight = targets.weights.map_or(1.0, |weights| weights[i]);
             let mut window = self.of_row[row] as usize;
             loop {
                 let (sum, count) = &mut sums[window * self.actions + action];
-                *sum += target;
-                *count += 1.0;
+                *sum += weight * target;
+                *count += weight;
                 if window == 0 {
                     break;
                 }
@@ -159,8 +161,9 @@ impl Approximator for WindowQ {
         }
     }
 
-    fn values(&self, out: &mut [f64]) {
-        out.iter_mut().zip(&self.of_row).for_each(|(value, &window)| *value = self.best(window).1);
+    fn q(&self, a: Action, out: &mut [f64]) {
+        let q = |window: u32| self.q[window as usize * self.actions + a.0 as usize];
+        out.iter_mut().zip(&self.of_row).for_each(|(value, &window)| *value = q(window));
     }
 }
 
@@ -177,7 +180,7 @@ impl Policy for WindowPolicy<'_> {
     }
 
     fn act(&mut self, _: &mut Rng) -> Action {
-        self.q.best(self.q.windows.find(&self.past)).0
+        self.q.best(self.q.windows.find(&self.past))
     }
 
     fn probability(&self, _: Action) -> Option<f64> {
