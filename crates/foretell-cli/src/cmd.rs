@@ -1,5 +1,6 @@
 //! One file for each verb: its arguments and what it does with the library.
 
+use foretell::Alphabet;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -22,6 +23,16 @@ pub enum Preset {
     Default,
     /// As printed by Hamilton et al. 2014
     Paper,
+}
+
+/// Logs with an action that a model or policy does not know cannot be used with it.
+pub fn refuse_new_actions(read: &Alphabet, known: &Alphabet, whose: &str) -> anyhow::Result<()> {
+    match read.actions()[known.actions().len()..].first() {
+        Some(name) => {
+            anyhow::bail!("the logs have the action {name:?}, which the {whose} does not know; learn from logs that have it")
+        }
+        None => Ok(()),
+    }
 }
 
 /// Writes each parameter's default into the help of its flag, and lets negative numbers through to its own check.

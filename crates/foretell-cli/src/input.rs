@@ -47,6 +47,11 @@ impl Opened {
 }
 
 impl LogArgs {
+    /// These logs; a bad row is an error.
+    pub fn of(logs: Vec<PathBuf>) -> LogArgs {
+        LogArgs { logs, skip_bad_episodes: false }
+    }
+
     /// A slip of the hand must not replace logs by what is made of them.
     pub fn refuse_as_output(&self, output: &Path) -> anyhow::Result<()> {
         let same = |log: &&PathBuf| log.canonicalize().is_ok_and(|log| output.canonicalize().is_ok_and(|out| out == log));

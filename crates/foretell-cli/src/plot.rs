@@ -1,11 +1,13 @@
-//! Log-likelihood by horizon as a picture.
+//! Scores and returns as pictures.
 
 use std::path::Path;
 
 use anyhow::anyhow;
+use foretell::baselines::Tested;
 use foretell::{HorizonScore, Score};
 use plotters::coord::Shift;
 use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{FontStyle, register_font};
 
 use crate::output;
@@ -37,8 +39,30 @@ pub fn kind(path: &Path) -> anyhow::Result<Kind> {
     }
 }
 
-/// Draws the model, the truth and the n-grams; the picture appears whole or not at all.
+/// Log-likelihood by horizon of the model, the truth and the n-grams.
 pub fn likelihood(score: &Score, path: &Path, kind: Kind) -> anyhow::Result<()> {
+    save(path, kind, |picture| match picture {
+        Picture::Svg(area) => draw_likelihood(score, &area),
+        Picture::Png(area) => draw_likelihood(score, &area),
+    })
+}
+
+/// What policies earn, as bars with intervals, and the most that anyone could earn.
+pub fn returns(title: &str, policies: &[Tested], bound: Option<f64>, path: &Path, kind: Kind) -> anyhow::Result<()> {
+    save(path, kind, |picture| match picture {
+        Picture::Svg(area) => draw_returns(title, policies, bound, &area),
+        Picture::Png(area) => draw_returns(title, policies, bound, &area),
+    })
+}
+
+/// Where to draw.
+enum Picture<'a> {
+    Svg(DrawingArea<SVGBackend<'a>, Shift>),
+    Png(DrawingArea<BitMapBackend<'a>, Shift>),
+}
+
+/// Draws a picture, which appears whole or not at all.
+fn save(path: &Path, kind: Kind, draw: impl FnOnce(Picture<'_>) -> anyhow::Result<()>) -> anyhow::Result<()> {
     let font = epaint_default_fonts::UBUNTU_LIGHT;
     register_font("sans-serif", FontStyle::Normal, font).map_err(|_| anyhow!("the built-in font is damaged"))?;
     let suffix = match kind {
@@ -47,10 +71,10 @@ pub fn likelihood(score: &Score, path: &Path, kind: Kind) -> anyhow::Result<()> 
     };
     let cannot = |e| output::cannot_write(path, &e);
     let file = tempfile::Builder::new().prefix(".plot").suffix(suffix).tempfile_in(output::folder(path)).map_err(cannot)?;
-    match kind {
-        Kind::Svg => draw(score, &SVGBackend::new(file.path(), SIZE).into_drawing_area())?,
-        Kind::Png => draw(score, &BitMapBackend::new(file.path(), SIZE).into_drawing_area())?,
-    }
+    draw(match kind {
+        Kind::Svg => Picture::Svg(SVGBackend::new(file.path(), SIZE).into_drawing_area()),
+        Kind::Png => Picture::Png(BitMapBackend::new(file.path(), SIZE).into_drawing_area()),
+    })?;
     // Temporary files are private; a picture is for everyone who may read the folder.
     #[cfg(unix)]
     std::fs::set_permissions(file.path(), std::os::unix::fs::PermissionsExt::from_mode(0o644)).map_err(cannot)?;
@@ -58,7 +82,7 @@ pub fn likelihood(score: &Score, path: &Path, kind: Kind) -> anyhow::Result<()> 
     Ok(())
 }
 
-fn draw<B: DrawingBackend>(score: &Score, area: &DrawingArea<B, Shift>) -> anyhow::Result<()>
+fn draw_likelihood<B: DrawingBackend>(score: &Score, area: &DrawingArea<B, Shift>) -> anyhow::Result<()>
 where
     B::ErrorType: 'static,
 {
@@ -118,5 +142,61 @@ where
         .label_font(("sans-serif", 17))
         .draw()
         .map_err(failed)?;
+    area.present().map_err(failed)
+}
+
+fn draw_returns<B: DrawingBackend>(
+    title: &str,
+    policies: &[Tested],
+    bound: Option<f64>,
+    area: &DrawingArea<B, Shift>,
+) -> anyhow::Result<()>
+where
+    B::ErrorType: 'static,
+{
+    let failed = |e: DrawingAreaErrorKind<B::ErrorType>| anyhow!("cannot draw: {e}");
+    let ends = |t: &Tested| {
+        [t.returns.discounted_return - t.returns.discounted_ci95, t.returns.discounted_return + t.returns.discounted_ci95]
+    };
+    let all = || policies.iter().flat_map(ends).chain(bound);
+    let (low, high) = (all().fold(f64::INFINITY, f64::min), all().fold(f64::NEG_INFINITY, f64::max));
+    // Bars begin at zero, unless that would hide how they differ.
+    let room = 0.05 * (high - low).max(1e-9);
+    let low = if low > 0.0 && low < 0.5 * high { 0.0 } else { low - room };
+    let rows = policies.len() as f64;
+
+    area.fill(&WHITE).map_err(failed)?;
+    let mut chart = ChartBuilder::on(area)
+        .margin(20)
+        .caption(title, ("sans-serif", 24))
+        .x_label_area_size(45)
+        .y_label_area_size(190)
+        .build_cartesian_2d(low..high + room, rows..0.0)
+        .map_err(failed)?;
+    chart
+        .configure_mesh()
+        .disable_y_mesh()
+        .disable_y_axis()
+        .light_line_style(TRANSPARENT)
+        .bold_line_style(BLACK.mix(0.08))
+        .x_desc("discounted return, with 95 % intervals")
+        .y_labels(0)
+        .label_style(("sans-serif", 16))
+        .draw()
+        .map_err(failed)?;
+    for (i, tested) in policies.iter().enumerate() {
+        let (y, value, [from, to]) = (i as f64 + 0.5, tested.returns.discounted_return, ends(tested));
+        let colour = COLOURS[if tested.policy == crate::cmd::agent::OWN { 0 } else { 3 }].mix(0.8);
+        let bar = Rectangle::new([(low.max(low.min(0.0)), y - 0.32), (value, y + 0.32)], colour.filled());
+        chart.draw_series([bar]).map_err(failed)?;
+        chart.draw_series([PathElement::new([(from, y), (to, y)], BLACK.stroke_width(2))]).map_err(failed)?;
+        let (_, row) = chart.backend_coord(&(low, y));
+        let left = area.strip_coord_spec();
+        let style = TextStyle::from(("sans-serif", 17)).pos(Pos::new(HPos::Right, VPos::Center));
+        left.draw(&Text::new(tested.policy.clone(), (200, row), style)).map_err(failed)?;
+    }
+    if let Some(bound) = bound {
+        chart.draw_series([PathElement::new([(bound, 0.0), (bound, rows)], BLACK.stroke_width(1))]).map_err(failed)?;
+    }
     area.present().map_err(failed)
 }

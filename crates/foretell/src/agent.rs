@@ -75,6 +75,8 @@ pub struct Agent<'d> {
     round: usize,
     episodes: Vec<Trajectory>,
     plan: Option<Plan>,
+    /// Who acts instead of what [`AgentParams::sampling`] says.
+    guide: Option<Plan>,
 }
 
 /// What a round of the agent did.
@@ -100,7 +102,12 @@ impl<'d> Agent<'d> {
         params.validate()?;
         learning.validate()?;
         planning.validate()?;
-        Ok(Agent { domain, params, learning, planning, seed, round: 0, episodes: Vec::new(), plan: None })
+        Ok(Agent { domain, params, learning, planning, seed, round: 0, episodes: Vec::new(), plan: None, guide: None })
+    }
+
+    /// Lets a given policy act while episodes are sampled, in all rounds, but every action alike with probability ε.
+    pub fn guided_by(self, policy: Plan) -> Agent<'d> {
+        Agent { guide: Some(policy), ..self }
     }
 
     /// All episodes sampled so far, over the domain's alphabet.
@@ -119,13 +126,14 @@ impl<'d> Agent<'d> {
         let share = episodes / agent_rounds + if self.round == 0 { episodes % agent_rounds } else { 0 };
         let seed = self.seed.stream("agent").index(self.round as u64);
         let (domain, actions) = (self.domain, self.domain.alphabet().actions().len());
-        match &self.plan {
-            Some(plan) if sampling == Sampling::EpsilonGreedy => {
+        let current = self.plan.as_ref().filter(|_| sampling == Sampling::EpsilonGreedy);
+        match self.guide.as_ref().or(current) {
+            Some(plan) => {
                 let greedy = plan.policies_for(domain.alphabet())?;
                 let policy = || Exploring::new(greedy(), epsilon, actions);
                 self.episodes.extend(domains::sample_with(domain, policy, share, domain.horizon, seed));
             }
-            _ => self.episodes.extend(domains::sample_with(domain, || Uniform { actions }, share, domain.horizon, seed)),
+            None => self.episodes.extend(domains::sample_with(domain, || Uniform { actions }, share, domain.horizon, seed)),
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use crate::policy::{Always, Policy, Uniform, best};
 use crate::pomdp::Qmdp;
 use crate::returns::Returns;
 use crate::rng::Seed;
-use crate::window::{Recent, WindowQ};
+use crate::window::{Recent, WindowFit};
 
 /// Rounds of fitted-Q for tables.
 const ROUNDS: usize = 100;
@@ -58,9 +58,9 @@ impl Test<'_> {
         let windows =
             [("memoryless", Recent::Observation), ("last 2 pairs", Recent::Pairs(2)), ("last 3 pairs", Recent::Pairs(3))];
         for (name, recent) in windows {
-            let mut fitted = FittedQ::new(&steps, WindowQ::new(recent, &steps, episodes), discount);
+            let mut fitted = FittedQ::new(&steps, WindowFit::new(recent, &steps, episodes), discount);
             fitted.by_ref().take(ROUNDS).last();
-            let q = fitted.into_inner();
+            let q = fitted.into_inner().into_q();
             all.push(tested(name.into(), self.returns(|| q.policy())));
         }
         Ok(all)

@@ -74,6 +74,19 @@ impl Steps {
         &self.starts
     }
 
+    /// The episode of each step, counted from 0.
+    pub fn episodes(&self) -> Vec<usize> {
+        let ends = self.starts.iter().skip(1).copied().chain([self.rows]);
+        let mut steps = self.list.iter().peekable();
+        let mut episodes = Vec::with_capacity(self.list.len());
+        for (episode, end) in ends.enumerate() {
+            while steps.next_if(|step| step.row < end).is_some() {
+                episodes.push(episode);
+            }
+        }
+        episodes
+    }
+
     /// Number of states.
     pub fn rows(&self) -> usize {
         self.rows

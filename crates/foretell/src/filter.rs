@@ -20,6 +20,24 @@ pub trait Filter {
     fn state(&self) -> &[f64];
 }
 
+impl<F: Filter + ?Sized> Filter for Box<F> {
+    fn reset(&mut self) {
+        (**self).reset();
+    }
+
+    fn update(&mut self, ao: ActionObservation) -> f64 {
+        (**self).update(ao)
+    }
+
+    fn observe(&mut self, ao: ActionObservation) {
+        (**self).observe(ao);
+    }
+
+    fn state(&self) -> &[f64] {
+        (**self).state()
+    }
+}
+
 /// An observation given less than 1 % of what the action's frequency allows loses the filter (see DEVIATIONS.md).
 const LOST: f64 = 1e-2;
 /// How many observations the mixture is worth, beside counts of the whole history, where the n-gram has half the weight.

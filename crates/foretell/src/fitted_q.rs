@@ -15,6 +15,16 @@ pub trait Approximator {
     fn q(&self, a: Action, out: &mut [f64]);
 }
 
+impl<A: Approximator> Approximator for &mut A {
+    fn fit(&mut self, targets: Targets<'_>) {
+        (**self).fit(targets);
+    }
+
+    fn q(&self, a: Action, out: &mut [f64]) {
+        (**self).q(a, out);
+    }
+}
+
 /// The iterator of fitted-Q: each item tells of one round. `fitted.by_ref().take(100).last()` runs a hundred of them, and
 /// [`into_inner`](FittedQ::into_inner) gives what holds Q̂.
 #[derive(Clone, Debug)]

@@ -2,20 +2,22 @@
 
 mod file;
 
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::data::{Action, ActionObservation, Alphabet, Observation, Trajectory};
 use crate::error::{Error, Result};
 use crate::experience::{States, Steps};
 use crate::filter::{Filter, PredictiveState};
-use crate::fitted_q::{FittedQ, Round};
+use crate::fitted_q::{Approximator, FittedQ, Round};
 use crate::memory::{LastObservations, WithLast};
 use crate::model::Model;
 use crate::params::parameters;
-use crate::policy::Policy;
+use crate::policy::{Policy, best};
 use crate::rng::{Rng, Seed};
 use crate::tree_q::{Ensembles, Structure, TreeFit, TreeQ};
-use crate::trees::TreeParams;
+use crate::trees::{Targets, TreeParams};
+use crate::window::{Recent, WindowFit, WindowMemory, WindowQ};
 
 /// Most observations in a state: more would only dilute what a split of a tree can find.
 const MOST_LAST: usize = 100;
@@ -42,6 +44,8 @@ parameters! {
     state: StateKind,
     /// Observations in the state, where it is made of the last ones
     last: usize,
+    /// Latest steps in a table whose Q is averaged with that of the trees; 0 for none
+    window: usize,
     /// Rounds of fitted-Q
     rounds: usize,
     /// Discount γ
@@ -63,6 +67,7 @@ impl Default for PlanParams {
         PlanParams {
             state: StateKind::Memory,
             last: 2,
+            window: 2,
             rounds: 100, // [H14 §6.4]
             discount: 0.99,
             trees: 25, // [H14 §6.4]
@@ -77,7 +82,7 @@ impl Default for PlanParams {
 impl PlanParams {
     /// The recipe as printed [H14 §6.4]: 25 trees for each action, on the predictive state, refitted in each of 100 rounds.
     pub fn paper() -> Self {
-        PlanParams { state: StateKind::Predictive, structure: Structure::Refitted, ..PlanParams::default() }
+        PlanParams { state: StateKind::Predictive, window: 0, structure: Structure::Refitted, ..PlanParams::default() }
     }
 
     /// Checks every value once, at the door.
@@ -87,8 +92,10 @@ impl PlanParams {
                 return Err(Error::parameter(name, value, "must be at least 1"));
             }
         }
-        if self.last > MOST_LAST {
-            return Err(Error::parameter("last", self.last, format!("must be at most {MOST_LAST}")));
+        for (name, value) in [("last", self.last), ("window", self.window)] {
+            if value > MOST_LAST {
+                return Err(Error::parameter(name, value, format!("must be at most {MOST_LAST}")));
+            }
         }
         if !(0.0..=1.0).contains(&self.discount) {
             return Err(Error::parameter("discount", self.discount, "must be between 0 and 1"));
@@ -96,7 +103,7 @@ impl PlanParams {
         self.tree_params().validate()
     }
 
-    fn tree_params(&self) -> TreeParams {
+    pub(crate) fn tree_params(&self) -> TreeParams {
         TreeParams { trees: self.trees, candidates: None, min_split: self.min_split }
     }
 }
@@ -108,7 +115,33 @@ pub struct Plan {
     alphabet: Alphabet,
     /// Where the state is that of a model.
     model: Option<Model>,
-    q: TreeQ,
+    trees: TreeQ,
+    window: Option<WindowQ>,
+}
+
+/// Q̂ being fitted: that of the trees, or its mean with that of a table. Trees generalise and blur; a table does neither. What
+/// either gets wrong by chance the other halves, which counts where the best of several actions is taken.
+struct PlanFit {
+    trees: TreeFit,
+    window: Option<WindowFit>,
+}
+
+impl Approximator for PlanFit {
+    fn fit(&mut self, targets: Targets<'_>) {
+        self.trees.fit(targets);
+        if let Some(window) = &mut self.window {
+            window.fit(targets);
+        }
+    }
+
+    fn q(&self, a: Action, out: &mut [f64]) {
+        self.trees.q(a, out);
+        if let Some(window) = &self.window {
+            let mut table = vec![0.0; out.len()];
+            window.q(a, &mut table);
+            out.iter_mut().zip(table).for_each(|(q, other)| *q = 0.5 * (*q + other));
+        }
+    }
 }
 
 /// Plans with a model on logged episodes over the model's alphabet; `progress` hears of every round.
@@ -118,17 +151,26 @@ pub fn plan(model: &Model, episodes: &[Trajectory], params: &PlanParams, progres
     params.validate()?;
     let alphabet = model.alphabet();
     let steps = Steps::of(alphabet, episodes)?;
-    let states = match params.state {
-        StateKind::Predictive => States::track(episodes, || PredictiveState::new(model)),
-        StateKind::Memory => States::track(episodes, || WithLast::new(PredictiveState::new(model), alphabet)),
-        StateKind::Last => States::track(episodes, || LastObservations::new(alphabet, params.last)),
-    };
+    let states = States::track(episodes, || filter(params, alphabet, Some(model)));
     let seed = Seed(params.seed).stream("plan");
-    let fit = TreeFit::new(&steps, &states, params.structure, params.ensembles, &params.tree_params(), seed)?;
-    let mut fitted = FittedQ::new(&steps, fit, params.discount);
+    let trees = TreeFit::new(&steps, &states, params.structure, params.ensembles, &params.tree_params(), seed)?;
+    let window = (params.window > 0).then(|| WindowFit::new(Recent::Pairs(params.window), &steps, episodes));
+    let mut fitted = FittedQ::new(&steps, PlanFit { trees, window }, params.discount);
     fitted.by_ref().take(params.rounds).for_each(progress);
+    let PlanFit { trees, window } = fitted.into_inner();
     let model = (params.state != StateKind::Last).then(|| model.clone());
-    Ok(Plan { params: params.clone(), alphabet: alphabet.clone(), model, q: fitted.into_inner().into_q() })
+    let (trees, window) = (trees.to_q(), window.map(WindowFit::into_q));
+    Ok(Plan { params: params.clone(), alphabet: alphabet.clone(), model, trees, window })
+}
+
+/// The filter of a policy, at the start of an episode.
+fn filter<'m>(params: &PlanParams, alphabet: &Alphabet, model: Option<&'m Model>) -> Box<dyn Filter + Send + 'm> {
+    let predictive = || PredictiveState::new(model.expect("plans on a predictive state have a model"));
+    match params.state {
+        StateKind::Predictive => Box::new(predictive()),
+        StateKind::Memory => Box::new(WithLast::new(predictive(), alphabet)),
+        StateKind::Last => Box::new(LastObservations::new(alphabet, params.last)),
+    }
 }
 
 impl Plan {
@@ -147,15 +189,32 @@ impl Plan {
         self.model.as_ref()
     }
 
+    /// The states it goes through along episodes over its alphabet.
+    pub fn states(&self, episodes: &[Trajectory]) -> States {
+        States::track(episodes, || self.filter())
+    }
+
+    /// The action it takes in each of these states.
+    pub fn actions(&self, episodes: &[Trajectory]) -> Vec<Action> {
+        let actions = |z: &Trajectory| {
+            let mut policy = self.policy();
+            let mut actions = vec![policy.best()];
+            for &ao in &z.steps {
+                policy.observe(ao);
+                actions.push(policy.best());
+            }
+            actions
+        };
+        episodes.par_iter().flat_map_iter(actions).collect()
+    }
+
+    fn filter(&self) -> Box<dyn Filter + Send + '_> {
+        filter(&self.params, &self.alphabet, self.model.as_ref())
+    }
+
     /// The policy that takes the best action.
     pub fn policy(&self) -> Greedy<'_> {
-        let state = || PredictiveState::new(self.model.as_ref().expect("plans on a predictive state have a model"));
-        let filter: Box<dyn Filter + Send + '_> = match self.params.state {
-            StateKind::Predictive => Box::new(state()),
-            StateKind::Memory => Box::new(WithLast::new(state(), &self.alphabet)),
-            StateKind::Last => Box::new(LastObservations::new(&self.alphabet, self.params.last)),
-        };
-        Greedy { q: &self.q, filter }
+        Greedy { trees: &self.trees, filter: self.filter(), window: self.window.as_ref().map(WindowQ::memory) }
     }
 
     /// Makes such policies for a system that has another alphabet, where symbols of the same name are the same.
@@ -225,24 +284,42 @@ impl<P: Policy> Policy for Translated<P> {
 
 /// Takes the action with the largest Q̂.
 pub struct Greedy<'p> {
-    q: &'p TreeQ,
+    trees: &'p TreeQ,
     filter: Box<dyn Filter + Send + 'p>,
+    window: Option<WindowMemory<'p>>,
 }
 
 impl Greedy<'_> {
+    /// Where it stands.
+    pub fn state(&self) -> &[f64] {
+        self.filter.state()
+    }
+
     /// Q̂(s, a) of every action, where it stands.
     pub fn values(&self) -> Vec<f64> {
-        self.q.values(self.filter.state())
+        let mut values = self.trees.values(self.filter.state());
+        if let Some(window) = &self.window {
+            values.iter_mut().zip(window.values()).for_each(|(q, other)| *q = 0.5 * (*q + other));
+        }
+        values
+    }
+
+    /// The action with the largest Q̂(s, a), the first of equals.
+    pub fn best(&self) -> Action {
+        best(self.values()).0
     }
 }
 
 impl Policy for Greedy<'_> {
     fn reset(&mut self) {
         self.filter.reset();
+        if let Some(window) = &mut self.window {
+            window.reset();
+        }
     }
 
     fn act(&mut self, _: &mut Rng) -> Action {
-        self.q.best(self.filter.state())
+        self.best()
     }
 
     fn probability(&self, _: Action) -> Option<f64> {
@@ -251,5 +328,8 @@ impl Policy for Greedy<'_> {
 
     fn observe(&mut self, ao: ActionObservation) {
         self.filter.observe(ao);
+        if let Some(window) = &mut self.window {
+            window.observe(ao);
+        }
     }
 }

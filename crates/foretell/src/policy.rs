@@ -17,6 +17,24 @@ pub trait Policy {
     fn observe(&mut self, _ao: ActionObservation) {}
 }
 
+impl<P: Policy + ?Sized> Policy for Box<P> {
+    fn reset(&mut self) {
+        (**self).reset();
+    }
+
+    fn act(&mut self, rng: &mut Rng) -> Action {
+        (**self).act(rng)
+    }
+
+    fn probability(&self, a: Action) -> Option<f64> {
+        (**self).probability(a)
+    }
+
+    fn observe(&mut self, ao: ActionObservation) {
+        (**self).observe(ao);
+    }
+}
+
 /// The action with the largest value, the first of equals, and that value.
 pub(crate) fn best(values: impl IntoIterator<Item = f64>) -> (Action, f64) {
     let all = values.into_iter().enumerate();

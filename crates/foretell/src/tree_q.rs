@@ -8,7 +8,6 @@ use crate::data::Action;
 use crate::error::Result;
 use crate::experience::{States, Steps};
 use crate::fitted_q::Approximator;
-use crate::policy::best;
 use crate::rng::Seed;
 use crate::trees::{Forest, Inputs, Leaves, Rows, Targets, TreeParams, Trees};
 
@@ -45,22 +44,23 @@ pub struct TreeQ {
 }
 
 impl TreeQ {
-    /// Q̂(s, a) for every action; −∞ for one that was never taken.
-    pub fn values(&self, state: &[f64]) -> Vec<f64> {
-        let value = |a: usize| match self.ensembles {
-            _ if !self.taken[a] => f64::NEG_INFINITY,
-            Ensembles::PerAction => self.forests[a].as_ref().map_or(f64::NEG_INFINITY, |forest| forest.predict(state)),
+    /// Q̂(s, a); −∞ for an action that was never taken.
+    pub fn value(&self, state: &[f64], a: Action) -> f64 {
+        let a = a.0 as usize;
+        let value = match self.ensembles {
+            _ if !self.taken[a] => None,
+            Ensembles::PerAction => self.forests[a].as_ref().map(|forest| forest.predict(state)),
             Ensembles::Joint => {
                 let row = with_action(state, a, self.taken.len());
-                self.forests[0].as_ref().map_or(f64::NEG_INFINITY, |forest| forest.predict(&row))
+                self.forests[0].as_ref().map(|forest| forest.predict(&row))
             }
         };
-        (0..self.taken.len()).map(value).collect()
+        value.unwrap_or(f64::NEG_INFINITY)
     }
 
-    /// The action with the largest Q̂(s, a), the first of equals.
-    pub fn best(&self, state: &[f64]) -> Action {
-        best(self.values(state)).0
+    /// Q̂(s, a) for every action.
+    pub fn values(&self, state: &[f64]) -> Vec<f64> {
+        (0..self.taken.len() as u32).map(|a| self.value(state, Action(a))).collect()
     }
 }
 
@@ -131,9 +131,9 @@ impl TreeFit {
     }
 
     /// What was fitted last.
-    pub fn into_q(self) -> TreeQ {
-        let forests = self.members.into_iter().map(|member| member.and_then(|member| member.forest)).collect();
-        TreeQ { ensembles: self.ensembles, forests, taken: self.taken }
+    pub fn to_q(&self) -> TreeQ {
+        let forests = self.members.iter().map(|member| member.as_ref()?.forest.clone()).collect();
+        TreeQ { ensembles: self.ensembles, forests, taken: self.taken.clone() }
     }
 }
 

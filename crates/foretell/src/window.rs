@@ -14,7 +14,7 @@ use crate::rng::Rng;
 use crate::trees::Targets;
 
 /// m: how many steps the value of the shorter window is worth.
-const PRIOR: f64 = 1.0;
+const PRIOR: f64 = 5.0;
 
 /// Which part of the past windows tell apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +53,25 @@ enum Token {
     Start,
     Observation(u32),
     Pair(ActionObservation),
+}
+
+/// Stands for the start of an episode among actions and observations.
+const START: u32 = u32::MAX;
+
+impl Token {
+    /// As an action and an observation.
+    fn code(self) -> [u32; 2] {
+        match self {
+            Token::Start => [START; 2],
+            Token::Observation(o) => [START, o],
+            Token::Pair(ao) => [ao.action.0, ao.observation.0],
+        }
+    }
+
+    /// The start or the pair of that code.
+    fn of(action: u32, observation: u32) -> Token {
+        if action == START { Token::Start } else { Token::Pair(ActionObservation::new(action, observation)) }
+    }
 }
 
 /// The windows met, as a tree: a window is a child of the one that lacks its oldest step. The root is empty.
@@ -101,17 +120,71 @@ impl Windows {
 pub struct WindowQ {
     windows: Windows,
     actions: usize,
-    /// The window of each row.
-    of_row: Vec<u32>,
-    /// Row and action of each step.
-    steps: Vec<(usize, usize)>,
     /// Q(w, a), by windows; −∞ for an action that was never taken.
     q: Vec<f64>,
 }
 
 impl WindowQ {
+    /// Q̂(s, a) of every action after a past, of which the latest steps are enough.
+    fn after(&self, past: &[ActionObservation]) -> &[f64] {
+        &self.q[self.windows.find(past) as usize * self.actions..][..self.actions]
+    }
+
+    /// What keeps the recent past.
+    pub fn memory(&self) -> WindowMemory<'_> {
+        WindowMemory { q: self, past: Vec::new() }
+    }
+
+    /// The policy that takes the best action.
+    pub fn policy(&self) -> WindowPolicy<'_> {
+        WindowPolicy(self.memory())
+    }
+
+    /// The table as arrays: for each window but the root its shorter one and its oldest step, and Q̂ of all.
+    pub(crate) fn to_arrays(&self) -> WindowArrays {
+        let mut steps = vec![[0; 2]; self.windows.shorter.len()];
+        self.windows.children.iter().for_each(|((_, token), &window)| steps[window as usize] = token.code());
+        WindowArrays { shorter: self.windows.shorter.clone(), steps: steps.concat(), q: self.q.clone() }
+    }
+
+    /// The table of [`WindowQ::to_arrays`], over windows of so many pairs; `None` if the arrays contradict each other.
+    pub(crate) fn from_arrays(pairs: usize, actions: usize, arrays: WindowArrays) -> Option<WindowQ> {
+        let WindowArrays { shorter, steps, q } = arrays;
+        let sound = shorter.first() == Some(&0)
+            && steps.len() == 2 * shorter.len()
+            && q.len() == actions * shorter.len()
+            && q.iter().all(|q| *q < f64::INFINITY)
+            && (1..).zip(&shorter[1..]).all(|(window, shorter)| *shorter < window);
+        if !sound {
+            return None;
+        }
+        let tokens = steps.chunks_exact(2).map(|code| Token::of(code[0], code[1]));
+        let children = (0..).zip(&shorter).zip(tokens).skip(1).map(|((window, &shorter), token)| ((shorter, token), window));
+        Some(WindowQ { windows: Windows { recent: Recent::Pairs(pairs), children: children.collect(), shorter }, actions, q })
+    }
+}
+
+/// A table over windows as arrays.
+pub(crate) struct WindowArrays {
+    pub(crate) shorter: Vec<u32>,
+    /// Action and observation of each window's oldest step.
+    pub(crate) steps: Vec<u32>,
+    pub(crate) q: Vec<f64>,
+}
+
+/// A table being fitted to the targets of given steps.
+#[derive(Clone, Debug)]
+pub struct WindowFit {
+    table: WindowQ,
+    /// The window of each row.
+    of_row: Vec<u32>,
+    /// Row and action of each step.
+    steps: Vec<(usize, usize)>,
+}
+
+impl WindowFit {
     /// Zero everywhere, for the steps of these episodes.
-    pub fn new(recent: Recent, steps: &Steps, episodes: &[Trajectory]) -> WindowQ {
+    pub fn new(recent: Recent, steps: &Steps, episodes: &[Trajectory]) -> WindowFit {
         let mut windows = Windows::new(recent);
         let mut of_row = Vec::with_capacity(steps.rows());
         for z in episodes {
@@ -119,68 +192,90 @@ impl WindowQ {
         }
         let q = vec![0.0; windows.shorter.len() * steps.actions()];
         let list = steps.list().iter().map(|step| (step.row, step.action.0 as usize)).collect();
-        WindowQ { windows, actions: steps.actions(), of_row, steps: list, q }
+        WindowFit { table: WindowQ { windows, actions: steps.actions(), q }, of_row, steps: list }
     }
 
-    /// The best action after a window.
-    fn best(&self, window: u32) -> Action {
-        best(self.q[window as usize * self.actions..][..self.actions].iter().copied()).0
-    }
-
-    /// The policy that takes the best action.
-    pub fn policy(&self) -> WindowPolicy<'_> {
-        WindowPolicy { q: self, past: Vec::new() }
+    /// What was fitted last.
+    pub fn into_q(self) -> WindowQ {
+        self.table
     }
 }
 
-impl Approximator for WindowQ {
+impl Approximator for WindowFit {
     fn fit(&mut self, targets: Targets<'_>) {
-        let mut sums = vec![(0.0, 0.0); self.q.len()];
+        let WindowQ { windows, actions, q } = &mut self.table;
+        let (shorter, actions) = (&windows.shorter, *actions);
+        let mut sums = vec![(0.0, 0.0); q.len()];
         for (i, (&(row, action), target)) in self.steps.iter().zip(targets.y).enumerate() {
             let weight = targets.weights.map_or(1.0, |weights| weights[i]);
             let mut window = self.of_row[row] as usize;
             loop {
-                let (sum, count) = &mut sums[window * self.actions + action];
+                let (sum, count) = &mut sums[window * actions + action];
                 *sum += weight * target;
                 *count += weight;
                 if window == 0 {
                     break;
                 }
-                window = self.windows.shorter[window] as usize;
+                window = shorter[window] as usize;
             }
         }
         for (i, (sum, count)) in sums.into_iter().enumerate() {
-            let (window, action) = (i / self.actions, i % self.actions);
+            let (window, action) = (i / actions, i % actions);
             // A shorter window comes before its longer ones.
-            self.q[i] = match (window, count > 0.0) {
+            let prior = q[shorter[window] as usize * actions + action];
+            q[i] = match (window, count > 0.0) {
                 (0, true) => sum / count,
                 (0, false) => f64::NEG_INFINITY,
-                (_, false) => self.q[self.windows.shorter[window] as usize * self.actions + action],
-                _ => (sum + PRIOR * self.q[self.windows.shorter[window] as usize * self.actions + action]) / (count + PRIOR),
+                (_, false) => prior,
+                _ => (sum + PRIOR * prior) / (count + PRIOR),
             };
         }
     }
 
     fn q(&self, a: Action, out: &mut [f64]) {
-        let q = |window: u32| self.q[window as usize * self.actions + a.0 as usize];
-        out.iter_mut().zip(&self.of_row).for_each(|(value, &window)| *value = q(window));
+        let WindowQ { actions, q, .. } = &self.table;
+        out.iter_mut().zip(&self.of_row).for_each(|(value, &window)| *value = q[window as usize * actions + a.0 as usize]);
+    }
+}
+
+/// The recent past, as far as a [`WindowQ`] looks back.
+#[derive(Clone, Debug)]
+pub struct WindowMemory<'q> {
+    q: &'q WindowQ,
+    past: Vec<ActionObservation>,
+}
+
+impl WindowMemory<'_> {
+    /// Begins an episode.
+    pub fn reset(&mut self) {
+        self.past.clear();
+    }
+
+    /// Takes a step into account.
+    pub fn observe(&mut self, ao: ActionObservation) {
+        if self.past.len() == self.q.windows.recent.length() {
+            self.past.remove(0);
+        }
+        self.past.push(ao);
+    }
+
+    /// Q̂(s, a) of every action.
+    pub fn values(&self) -> &[f64] {
+        self.q.after(&self.past)
     }
 }
 
 /// Greedy on a [`WindowQ`].
 #[derive(Clone, Debug)]
-pub struct WindowPolicy<'q> {
-    q: &'q WindowQ,
-    past: Vec<ActionObservation>,
-}
+pub struct WindowPolicy<'q>(WindowMemory<'q>);
 
 impl Policy for WindowPolicy<'_> {
     fn reset(&mut self) {
-        self.past.clear();
+        self.0.reset();
     }
 
     fn act(&mut self, _: &mut Rng) -> Action {
-        self.q.best(self.q.windows.find(&self.past))
+        best(self.0.values().iter().copied()).0
     }
 
     fn probability(&self, _: Action) -> Option<f64> {
@@ -188,6 +283,6 @@ impl Policy for WindowPolicy<'_> {
     }
 
     fn observe(&mut self, ao: ActionObservation) {
-        self.past.push(ao);
+        self.0.observe(ao);
     }
 }

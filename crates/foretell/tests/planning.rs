@@ -6,7 +6,7 @@ use foretell::fitted_q::FittedQ;
 use foretell::plan::StateKind;
 use foretell::pomdp::Qmdp;
 use foretell::tree_q::{Ensembles, Structure};
-use foretell::window::{Recent, WindowQ};
+use foretell::window::{Recent, WindowFit, WindowQ};
 use foretell::{
     Agent, AgentParams, Domain, LearnParams, Logs, Model, Plan, PlanParams, Policy, Returns, Seed, Trajectory, domains, learn,
     plan,
@@ -20,9 +20,9 @@ fn returns<P: Policy>(domain: &Domain, policy: impl Fn() -> P + Send + Sync) -> 
 
 fn windows(domain: &Domain, recent: Recent, episodes: &[Trajectory]) -> WindowQ {
     let steps = Steps::of(domain.alphabet(), episodes).unwrap();
-    let mut fitted = FittedQ::new(&steps, WindowQ::new(recent, &steps, episodes), domain.discount);
+    let mut fitted = FittedQ::new(&steps, WindowFit::new(recent, &steps, episodes), domain.discount);
     fitted.by_ref().take(100).last();
-    fitted.into_inner()
+    fitted.into_inner().into_q()
 }
 
 #[test]
@@ -66,14 +66,16 @@ fn earned(domain: &Domain, plan: &Plan) -> f64 {
 fn plans_on_predictive_states_are_far_better_than_memoryless_ones() {
     let (maze, episodes, model) = walks(5000);
     let make = |params: PlanParams| earned(&maze, &plan(&model, &episodes, &params, &mut |_| {}).unwrap());
-    let predictive = make(PlanParams { state: StateKind::Predictive, ..PlanParams::default() });
-    let memory = make(PlanParams::default());
-    let joint = make(PlanParams { ensembles: Ensembles::Joint, ..PlanParams::default() });
-    let memoryless = make(PlanParams { state: StateKind::Last, last: 1, ..PlanParams::default() });
+    let alone = PlanParams { window: 0, ..PlanParams::default() };
+    let memory = make(alone.clone());
+    let predictive = make(PlanParams { state: StateKind::Predictive, ..alone.clone() });
+    let joint = make(PlanParams { ensembles: Ensembles::Joint, ..alone.clone() });
+    let memoryless = make(PlanParams { state: StateKind::Last, last: 1, ..alone.clone() });
+    let with_table = make(PlanParams { window: 3, ..alone });
     // The best memoryless policy there is earns 0.619, QMDP on the true model 0.900.
     assert!(memoryless < 0.62, "{memoryless}");
-    for value in [predictive, memory, joint] {
-        assert!((0.65..0.91).contains(&value), "{predictive} {memory} {joint}");
+    for value in [memory, predictive, joint, with_table] {
+        assert!((0.65..0.91).contains(&value), "{memory} {predictive} {joint} {with_table}");
     }
 }
 

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use foretell::baselines::{Test, Tested};
-use foretell::{Agent, AgentOverrides, AgentParams, LearnParams, PlanParams, Seed, domains};
+use foretell::{Agent, AgentOverrides, AgentParams, LearnParams, Plan, PlanParams, Seed, domains};
 use serde::Serialize;
 
-use crate::{output, report};
+use crate::{output, plot, report};
 
 /// The state of the agent's model: smaller than the best for predictions, which plans better.
 const RANK: usize = 20;
@@ -16,7 +16,7 @@ const RANK: usize = 20;
 const LARGEST_DISCOUNT: f64 = 0.99;
 
 /// What our own policy is called in the table.
-const OWN: &str = "foretell";
+pub const OWN: &str = "foretell";
 
 /// Do everything from nothing: sample a domain, learn a model, plan, and compare with baselines
 #[derive(clap::Args)]
@@ -29,6 +29,9 @@ pub struct Args {
     preset: super::Preset,
     #[command(flatten)]
     overrides: AgentOverrides,
+    /// A policy that acts while episodes are sampled, in place of --sampling; --epsilon of its actions are random
+    #[arg(long, value_name = "POLICY")]
+    sampling_policy: Option<PathBuf>,
     /// Discount of planning [default: the domain's, at most 0.99]
     #[arg(long, value_name = "G")]
     discount: Option<f64>,
@@ -41,6 +44,9 @@ pub struct Args {
     /// File to write the policy to
     #[arg(short, long, value_name = "POLICY")]
     output: Option<PathBuf>,
+    /// Draw what the policies earn, as .svg or .png
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -58,9 +64,11 @@ struct Report {
 
 pub fn run(args: Args) -> anyhow::Result<()> {
     let domain = domains::get(&args.domain)?;
-    if let Some(path) = &args.output {
+    for path in args.output.iter().chain(&args.plot) {
         output::check(path)?;
     }
+    let picture = args.plot.as_deref().map(|path| plot::kind(path).map(|kind| (path, kind))).transpose()?;
+    let guide = args.sampling_policy.as_ref().map(Plan::load).transpose()?;
     let started = Instant::now();
     let (learning, planning) = match args.preset {
         super::Preset::Default => (LearnParams { rank: RANK, ..LearnParams::default() }, PlanParams::default()),
@@ -72,6 +80,9 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let params = args.overrides.apply(AgentParams::default());
     let rounds = params.agent_rounds;
     let mut agent = Agent::new(&domain, params, learning, planning, Seed(args.seed))?;
+    if let Some(guide) = guide {
+        agent = agent.guided_by(guide);
+    }
     if !args.json {
         report::say(format!("{}: {}", domain.name, domain.story))?;
     }
@@ -101,6 +112,15 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let discounted_bound = informed.as_ref().map(|(_, bound)| *bound);
     policies.extend(informed.map(|(qmdp, _)| qmdp));
     let report = Report { domain: domain.name.clone(), seconds: started.elapsed().as_secs_f64(), policies, discounted_bound };
+    if let Some((path, kind)) = picture {
+        plot::returns(
+            &format!("What policies earn in {}", report.domain),
+            &report.policies,
+            report.discounted_bound,
+            path,
+            kind,
+        )?;
+    }
     if args.json { report::json(&report) } else { show(&report, &args) }
 }
 
@@ -126,8 +146,10 @@ fn show(report: &Report, args: &Args) -> anyhow::Result<()> {
     }
     let tests = report::plural(args.test_episodes, "episode");
     report::say(format!("± is half a 95 % interval over {tests}. All of it took {:.1} s.", report.seconds))?;
-    if let Some(path) = &args.output {
-        report::say(format!("policy in {}", path.display()))?;
+    for (what, path) in [("policy", &args.output), ("picture", &args.plot)] {
+        if let Some(path) = path {
+            report::say(format!("{what} in {}", path.display()))?;
+        }
     }
     Ok(())
 }

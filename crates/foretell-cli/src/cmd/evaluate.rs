@@ -3,39 +3,58 @@
 use std::path::PathBuf;
 
 use foretell::baselines::Test;
+use foretell::off_policy::{Estimate, LogTest, LogValue};
 use foretell::returns::{Mean, Returns};
-use foretell::{Plan, Seed, domains};
+use foretell::{Plan, Seed, Trajectory, domains};
 use serde::Serialize;
 
+use crate::input::LogArgs;
 use crate::report::{self, plural};
 
-/// Let a policy act in a domain and see what it earns
+/// See what a policy earns in a domain, or what logs say that it would earn
 #[derive(clap::Args)]
 pub struct Args {
     /// A policy that `foretell plan` or `foretell agent` wrote
     #[arg(value_name = "POLICY")]
     policy: PathBuf,
-    /// A built-in domain (see `foretell domains`), a .POMDP file or the map of a maze
-    #[arg(long, value_name = "DOMAIN")]
-    domain: String,
-    /// Number of episodes, for each seed
+    /// Let it act here: a built-in domain (see `foretell domains`), a .POMDP file or the map of a maze
+    #[arg(long, value_name = "DOMAIN", required_unless_present = "logs", conflicts_with = "logs")]
+    domain: Option<String>,
+    /// Estimate it from logs alone; best those that it was not planned on
+    #[arg(long, value_name = "LOGS", num_args = 1..)]
+    logs: Vec<PathBuf>,
+    /// Number of episodes, for each seed; with --logs, of rollouts in the policy's own model
     #[arg(long, default_value_t = 10_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     episodes: u64,
-    /// Steps after which an episode is cut [default: the domain's horizon]
+    /// Steps after which an episode is cut [default: the domain's horizon, or the longest episode of the logs]
     #[arg(long, value_name = "L", value_parser = clap::value_parser!(u32).range(1..))]
     max_steps: Option<u32>,
-    /// Discount of the discounted return [default: the domain's]
+    /// Discount of the discounted return [default: the domain's, or that of planning]
     #[arg(long, value_name = "G")]
     discount: Option<f64>,
     /// Number of seeds
-    #[arg(long, default_value_t = 1, value_name = "K", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, default_value_t = 1, value_name = "K", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "logs")]
     seeds: u64,
     /// First seed
     #[arg(long, default_value_t = 0)]
     seed: u64,
+    /// Samples of the logs, drawn with replacement, for an interval
+    #[arg(long, default_value_t = 20, value_name = "B", value_parser = clap::value_parser!(u64).range(2..), conflicts_with = "domain")]
+    replicates: u64,
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+pub fn run(args: Args) -> anyhow::Result<()> {
+    if let Some(discount) = args.discount.filter(|discount| !(0.0..=1.0).contains(discount)) {
+        anyhow::bail!("discount = {discount}: must be between 0 and 1");
+    }
+    let plan = Plan::load(&args.policy)?;
+    match &args.domain {
+        Some(domain) => in_domain(&args, &plan, domain),
+        None => from_logs(&args, &plan),
+    }
 }
 
 /// All episodes together, and the seeds one by one.
@@ -47,13 +66,9 @@ struct Report {
     by_seed: Vec<Returns>,
 }
 
-pub fn run(args: Args) -> anyhow::Result<()> {
-    let plan = Plan::load(&args.policy)?;
-    let domain = domains::get(&args.domain)?;
+fn in_domain(args: &Args, plan: &Plan, domain: &str) -> anyhow::Result<()> {
+    let domain = domains::get(domain)?;
     let discount = args.discount.unwrap_or(domain.discount);
-    if !(0.0..=1.0).contains(&discount) {
-        anyhow::bail!("discount = {discount}: must be between 0 and 1");
-    }
     let max_steps = args.max_steps.map_or(domain.horizon, |n| n as usize);
     let policy = plan.policies_for(domain.alphabet())?;
     let test = |seed| Test { domain: &domain, episodes: args.episodes as usize, max_steps, discount, seed: Seed(seed) };
@@ -71,5 +86,55 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         let seeds: Mean = by_seed.iter().map(|returns| returns.discounted_return).collect();
         report::say(format!("  seeds      {}, standard deviation of the discounted return {:.4}", args.seeds, seeds.sd()))?;
     }
+    Ok(())
+}
+
+/// What logs say of the policy, and whether the two estimates agree.
+#[derive(Serialize)]
+struct LogReport {
+    episodes: usize,
+    max_steps: usize,
+    discount: f64,
+    #[serde(flatten)]
+    value: LogValue,
+    agree: Option<bool>,
+}
+
+fn from_logs(args: &Args, plan: &Plan) -> anyhow::Result<()> {
+    let input = LogArgs::of(args.logs.clone()).open()?;
+    let mut reader = input.logs.open(plan.alphabet().clone())?;
+    let episodes = reader.by_ref().collect::<Result<Vec<Trajectory>, _>>().map_err(|e| input.blame(e))?;
+    super::refuse_new_actions(reader.alphabet(), plan.alphabet(), "policy")?;
+    let longest = episodes.iter().map(|z| z.steps.len()).max().unwrap_or(0);
+    let (max_steps, discount) = (args.max_steps.map_or(longest, |n| n as usize), args.discount.unwrap_or(plan.params().discount));
+    let (rollouts, replicates) = (args.episodes as usize, args.replicates as usize);
+    let test = LogTest { max_steps, discount, rollouts, replicates, seed: Seed(args.seed) };
+    let value = test.evaluate(plan, &episodes)?;
+    let agree = value.rollouts.map(|rollouts| rollouts.agrees_with(&value.fitted_q));
+    let report = LogReport { episodes: episodes.len(), max_steps, discount, value, agree };
+    if args.json { report::json(&report) } else { show(&report) }
+}
+
+fn show(report: &LogReport) -> anyhow::Result<()> {
+    let LogReport { episodes, max_steps, discount, value, .. } = report;
+    let episodes = plural(*episodes as u64, "episode");
+    report::say(format!("discounted return of {max_steps} steps (discount {discount}), by {episodes} of logs"))?;
+    let line = |name: &str, x: &Estimate| report::say(format!("  {name:<22} {:.4} ± {:.4}", x.value, x.ci95));
+    line("the logs themselves", &Estimate { value: value.logged.discounted_return, ci95: value.logged.discounted_ci95 })?;
+    line("fitted-Q evaluation", &value.fitted_q)?;
+    if let Some(rollouts) = &value.rollouts {
+        line("rollouts in the model", rollouts)?;
+    }
+    let same = report::percent(value.same_action);
+    report::say(format!(
+        "The policy takes the action of the logs in {same} of the steps; ± covers chance, not what trees or the model get wrong."
+    ))?;
+    match report.agree {
+        Some(false) => report::say(
+            "warning: the two estimates disagree, so trust neither; more logs, or logs nearer to what the policy does, would tell",
+        ),
+        Some(true) => report::say("The two estimates agree."),
+        None => report::say("The policy has no model, so there is no second estimate."),
+    }?;
     Ok(())
 }

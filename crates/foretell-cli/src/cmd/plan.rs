@@ -46,10 +46,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let input = args.input.open()?;
     let mut reader = input.logs.open(model.alphabet().clone())?;
     let episodes = reader.by_ref().collect::<Result<Vec<Trajectory>, _>>().map_err(|e| input.blame(e))?;
-    let new = &reader.alphabet().actions()[model.alphabet().actions().len()..];
-    if let Some(name) = new.first() {
-        anyhow::bail!("the logs have the action {name:?}, which the model does not know; learn the model from logs that have it");
-    }
+    super::refuse_new_actions(reader.alphabet(), model.alphabet(), "model")?;
     let bar = RoundsBar::new(params.rounds as u64);
     let mut last: Option<Round> = None;
     let planned = foretell::plan(&model, &episodes, &params, &mut |round| {

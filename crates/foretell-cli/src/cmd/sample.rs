@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::ValueEnum;
 use foretell::log::{Format, Writer};
-use foretell::{Seed, domains};
+use foretell::policy::Exploring;
+use foretell::{Plan, Policy, Seed, Uniform, domains};
 
 use crate::{output, report};
 
@@ -20,9 +20,12 @@ pub struct Args {
     /// Steps after which an episode is cut [default: the domain's horizon]
     #[arg(long, value_name = "L")]
     max_steps: Option<usize>,
-    /// Who acts
-    #[arg(long, value_enum, default_value_t = Actor::Uniform)]
-    policy: Actor,
+    /// Who acts: `uniform`, every action alike, or the file of a policy
+    #[arg(long, default_value = UNIFORM, value_name = "POLICY")]
+    policy: PathBuf,
+    /// Share of actions taken at random where a policy acts
+    #[arg(long, default_value_t = 0.0, value_name = "E")]
+    epsilon: f64,
     /// Seed; episode i depends on it and on i only
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -31,20 +34,27 @@ pub struct Args {
     output: PathBuf,
 }
 
-/// Policies that need no learning.
-#[derive(Clone, Copy, PartialEq, ValueEnum)]
-enum Actor {
-    /// Every action alike
-    Uniform,
-}
+/// The policy that needs no file.
+const UNIFORM: &str = "uniform";
 
 pub fn run(args: Args) -> anyhow::Result<()> {
-    let Actor::Uniform = args.policy;
     let domain = domains::get(&args.domain)?;
     let max_steps = args.max_steps.unwrap_or(domain.horizon);
     if max_steps == 0 || args.episodes == 0 {
         anyhow::bail!("nothing to write: --episodes and --max-steps must be at least 1");
     }
+    if !(0.0..=1.0).contains(&args.epsilon) {
+        anyhow::bail!("epsilon = {}: must be between 0 and 1", args.epsilon);
+    }
+    let plan = if args.policy == Path::new(UNIFORM) { None } else { Some(Plan::load(&args.policy)?) };
+    let greedy = plan.as_ref().map(|plan| plan.policies_for(domain.alphabet())).transpose()?;
+    let actions = domain.alphabet().actions().len();
+    let policy = || -> Box<dyn Policy> {
+        match &greedy {
+            Some(greedy) => Box::new(Exploring::new(greedy(), args.epsilon, actions)),
+            None => Box::new(Uniform { actions }),
+        }
+    };
     let to_stdout = args.output == Path::new("-");
     if !to_stdout {
         output::check(&args.output)?;
@@ -52,7 +62,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let mut writer =
         if to_stdout { Writer::stream(Box::new(std::io::stdout()), Format::Csv)? } else { Writer::create(&args.output)? };
     let mut steps = 0;
-    for z in domains::sample(&domain, args.episodes, max_steps, Seed(args.seed)) {
+    for z in domains::sample_with(&domain, policy, args.episodes, max_steps, Seed(args.seed)) {
         steps += z.steps.len() as u64;
         writer.write(domain.alphabet(), &z)?;
     }

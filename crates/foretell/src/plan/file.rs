@@ -13,6 +13,7 @@ use crate::model::Model;
 use crate::tensors::{self, Array, Arrays, Kind};
 use crate::tree_q::{Ensembles, TreeQ};
 use crate::trees::{Forest, ForestArrays};
+use crate::window::{WindowArrays, WindowQ};
 
 const POLICY: Kind = Kind { name: "policy", again: "plan again", verb: "plan" };
 
@@ -44,7 +45,7 @@ impl Plan {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut arrays = Vec::new();
         let mut widths = Vec::new();
-        for (i, forest) in self.q.forests.iter().enumerate() {
+        for (i, forest) in self.trees.forests.iter().enumerate() {
             widths.push(forest.as_ref().map(|forest| forest.trees().width()));
             let Some(forest) = forest else { continue };
             let ForestArrays { roots, features, thresholds, children, values, .. } = forest.to_arrays();
@@ -54,11 +55,17 @@ impl Plan {
             arrays.push(Array::u32s(format!("forest{i}_children"), &[children.len()], &children));
             arrays.push(Array::f64s(format!("forest{i}_values"), &[values.len()], &values));
         }
+        if let Some(window) = &self.window {
+            let WindowArrays { shorter, steps, q } = window.to_arrays();
+            arrays.push(Array::u32s("window_shorter", &[shorter.len()], &shorter));
+            arrays.push(Array::u32s("window_steps", &[shorter.len(), 2], &steps));
+            arrays.push(Array::f64s("window_q", &[shorter.len(), self.trees.taken.len()], &q));
+        }
         if let Some(model) = &self.model {
             arrays.push(Array::bytes("model", model.to_bytes()));
         }
         let (params, alphabet) = (self.params.clone(), self.alphabet.clone());
-        tensors::to_bytes(POLICY, Header { params, alphabet, taken: self.q.taken.clone(), widths }, &arrays)
+        tensors::to_bytes(POLICY, Header { params, alphabet, taken: self.trees.taken.clone(), widths }, &arrays)
     }
 
     /// Reads a plan from the bytes of a safetensors file; `file` is named in errors.
@@ -73,12 +80,13 @@ impl Plan {
             StateKind::Predictive | StateKind::Memory => Some(Model::from_bytes(&arrays.bytes("model")?, file)?),
         };
         let expected = if params.ensembles == Ensembles::Joint { 1 } else { taken.len() };
-        let q = TreeQ { ensembles: params.ensembles, forests, taken };
-        let plan = Plan { params, alphabet, model, q };
+        let window = (params.window > 0).then(|| read_window(&arrays, params.window, taken.len())).transpose()?;
+        let trees = TreeQ { ensembles: params.ensembles, forests, taken };
+        let plan = Plan { params, alphabet, model, trees, window };
         let actions = plan.alphabet.actions().len();
         let whole = actions > 0
-            && plan.q.taken.len() == actions
-            && plan.q.forests.len() == expected
+            && plan.trees.taken.len() == actions
+            && plan.trees.forests.len() == expected
             && plan.model.as_ref().is_none_or(|model| *model.alphabet() == plan.alphabet)
             && widths.iter().flatten().all(|&width| width == plan.width());
         if whole { Ok(plan) } else { Err(arrays.damaged("its forests do not match its actions and states")) }
@@ -93,6 +101,15 @@ impl Plan {
         };
         state + if self.params.ensembles == Ensembles::Joint { self.alphabet.actions().len() } else { 0 }
     }
+}
+
+fn read_window(arrays: &Arrays<'_>, pairs: usize, actions: usize) -> Result<WindowQ> {
+    let parts = WindowArrays {
+        shorter: arrays.u32s("window_shorter")?,
+        steps: arrays.u32s("window_steps")?,
+        q: arrays.f64s("window_q")?,
+    };
+    WindowQ::from_arrays(pairs, actions, parts).ok_or_else(|| arrays.damaged("its windows contradict each other"))
 }
 
 fn read_forest(arrays: &Arrays<'_>, i: usize, width: usize) -> Result<Forest> {

@@ -1,0 +1,152 @@
+//! What a policy is worth, by logs alone: two estimates that err in different ways.
+//!
+//! Fitted-Q evaluation (Le, Voloshin, Yue 2019) carries rewards of the logs back along the policy's actions; its trees smooth
+//! over states. Rollouts let the policy act in its own model; they err where the model does. Where the two disagree, neither
+//! is to be trusted.
+
+use rayon::prelude::*;
+use serde::Serialize;
+
+use crate::data::{Action, ActionObservation, Observation, Trajectory};
+use crate::error::{Error, Result};
+use crate::evaluate::Z95;
+use crate::experience::Steps;
+use crate::filter::PredictiveState;
+use crate::fitted_q::FittedQ;
+use crate::model::Model;
+use crate::plan::Plan;
+use crate::policy::Policy;
+use crate::returns::{Mean, Returns};
+use crate::rng::{Rng, Seed};
+use crate::tree_q::{Ensembles, Structure, TreeFit, TreeQ};
+
+/// How a policy is evaluated.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LogTest {
+    /// Steps after which an episode is cut.
+    pub max_steps: usize,
+    /// γ
+    pub discount: f64,
+    /// Rollouts in the model.
+    pub rollouts: usize,
+    /// Samples of episodes, drawn with replacement, for the interval of fitted-Q evaluation.
+    pub replicates: usize,
+    /// Seed of rollouts, trees and replicates.
+    pub seed: Seed,
+}
+
+/// A value and half the width of its 95 % interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Estimate {
+    /// The discounted return expected.
+    pub value: f64,
+    /// Half the width of the interval. It covers chance only, not what trees or the model get wrong.
+    pub ci95: f64,
+}
+
+impl Estimate {
+    /// Whether the intervals have a value in common.
+    pub fn agrees_with(&self, other: &Estimate) -> bool {
+        (self.value - other.value).abs() <= self.ci95 + other.ci95
+    }
+}
+
+/// What logs say of a policy.
+#[derive(Clone, Debug, Serialize)]
+pub struct LogValue {
+    /// What the actions earned that were taken in the logs.
+    pub logged: Returns,
+    /// By fitted-Q evaluation, with an interval by bootstrap over episodes.
+    pub fitted_q: Estimate,
+    /// By rollouts in the policy's model, with an interval over rollouts; `None` if it has no model.
+    pub rollouts: Option<Estimate>,
+    /// Share of the steps in whose state the policy would have taken the action of the logs.
+    pub same_action: f64,
+}
+
+impl LogTest {
+    /// What these logs, over the policy's alphabet, say of a policy. They should not be those that it was planned on, which
+    /// flatter it.
+    pub fn evaluate(&self, plan: &Plan, episodes: &[Trajectory]) -> Result<LogValue> {
+        let steps = Steps::of(plan.alphabet(), episodes)?;
+        let states = plan.states(episodes);
+        let actions = plan.actions(episodes);
+        check_support(plan, &steps, &actions)?;
+        let trees = plan.params().tree_params();
+        let mut fit =
+            TreeFit::new(&steps, &states, Structure::Frozen, Ensembles::PerAction, &trees, self.seed.stream("evaluation"))?;
+        FittedQ::new(&steps, &mut fit, self.discount).next();
+        let rewards = fit.to_q();
+        let fitted_q = self.fitted_q(&steps, &mut fit, &actions);
+        let rollouts = plan.model().map(|model| self.rollouts(plan, model, &rewards));
+        let same = steps.list().iter().filter(|step| actions[step.row] == step.action).count();
+        let logged = Returns::of(episodes.iter().cloned(), self.discount);
+        Ok(LogValue { logged, fitted_q, rollouts, same_action: same as f64 / steps.list().len() as f64 })
+    }
+
+    /// Q̂ of as many steps as an episode has, at the start.
+    fn fitted_q(&self, steps: &Steps, fit: &mut TreeFit, actions: &[Action]) -> Estimate {
+        let (episodes, of_step) = (steps.starts().len(), steps.episodes());
+        // `counts`: how often each episode is taken
+        let mut value = |counts: &[f64]| {
+            let weights: Vec<f64> = of_step.iter().map(|&episode| counts[episode]).collect();
+            let mut fitted = FittedQ::new(steps, &mut *fit, self.discount).following(actions).weighted(&weights);
+            fitted.by_ref().take(self.max_steps).last();
+            let starts = steps.starts().iter().zip(counts).map(|(&row, n)| n * fitted.values()[row]);
+            starts.sum::<f64>() / episodes as f64
+        };
+        let all = value(&vec![1.0; episodes]);
+        let replicate = |i| value(&drawn(episodes, &mut self.seed.stream("bootstrap").index(i).rng()));
+        let replicates: Mean = (0..self.replicates as u64).map(replicate).collect();
+        Estimate { value: all, ci95: Z95 * replicates.sd() }
+    }
+
+    /// The mean return of the policy in its own model, where a step earns what such steps earn in the logs.
+    fn rollouts(&self, plan: &Plan, model: &Model, rewards: &TreeQ) -> Estimate {
+        let seed = self.seed.stream("rollouts");
+        let returns: Vec<f64> = (0..self.rollouts as u64)
+            .into_par_iter()
+            .map(|i| self.rollout(plan, model, rewards, &mut seed.index(i).rng()))
+            .collect();
+        let mean: Mean = returns.into_iter().collect();
+        Estimate { value: mean.mean(), ci95: mean.ci95() }
+    }
+
+    fn rollout(&self, plan: &Plan, model: &Model, rewards: &TreeQ, rng: &mut Rng) -> f64 {
+        let (mut policy, mut world) = (plan.policy(), PredictiveState::new(model));
+        let (mut sum, mut weight) = (0.0, 1.0);
+        for _ in 0..self.max_steps {
+            let action = policy.act(rng);
+            sum += weight * rewards.value(policy.state(), action);
+            weight *= self.discount;
+            let Some(o) = rng.weighted(world.predict(action)) else { break };
+            let ao = ActionObservation { action, observation: Observation(o as u32) };
+            if model.alphabet().is_terminal(ao.observation) {
+                break;
+            }
+            world.observe(ao);
+            policy.observe(ao);
+        }
+        sum
+    }
+}
+
+/// How often each of n is drawn when n are drawn with replacement.
+fn drawn(n: usize, rng: &mut Rng) -> Vec<f64> {
+    let mut counts = vec![0.0; n];
+    (0..n).for_each(|_| counts[rng.below(n)] += 1.0);
+    counts
+}
+
+/// Every action that the policy takes must be in the logs, else they say nothing of it.
+fn check_support(plan: &Plan, steps: &Steps, actions: &[Action]) -> Result<()> {
+    let taken = |a: Action| steps.list().iter().any(|step| step.action == a);
+    let all = (0..steps.actions() as u32).map(Action);
+    match all.into_iter().find(|&a| actions.contains(&a) && !taken(a)) {
+        None => Ok(()),
+        Some(a) => {
+            let problem = format!("the policy takes the action {:?}, which the logs never do", plan.alphabet().action_name(a));
+            Err(Error::data(problem, "give logs that try all of its actions"))
+        }
+    }
+}

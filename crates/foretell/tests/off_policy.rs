@@ -1,0 +1,73 @@
+//! What logs say of a policy, against what it earns.
+
+use foretell::off_policy::{Estimate, LogTest, LogValue};
+use foretell::policy::Exploring;
+use foretell::{Domain, LearnParams, Logs, Plan, PlanParams, Returns, Seed, Trajectory, domains, learn, plan};
+
+const TEST: LogTest = LogTest { max_steps: 13, discount: 0.99, rollouts: 500, replicates: 5, seed: Seed(4) };
+
+/// A policy of the maze, made from random walks.
+fn policy(maze: &Domain) -> Plan {
+    let logs = Logs::memory(maze.alphabet().clone(), domains::sample(maze, 4000, maze.horizon, Seed(5)).collect());
+    let model = learn(&logs, &LearnParams { rank: 20, test_dim: 256, history_dim: 256, ..LearnParams::default() }).unwrap();
+    let episodes = over(&logs, &model.alphabet().clone());
+    plan(&model, &episodes, &PlanParams { rounds: 30, ..PlanParams::default() }, &mut |_| {}).unwrap()
+}
+
+/// The episodes over another alphabet.
+fn over(logs: &Logs, alphabet: &foretell::Alphabet) -> Vec<Trajectory> {
+    logs.open(alphabet.clone()).unwrap().collect::<Result<_, _>>().unwrap()
+}
+
+/// Logs where the policy acts, but at random with probability ε.
+fn logs(maze: &Domain, plan: &Plan, epsilon: f64, seed: u64) -> Vec<Trajectory> {
+    let greedy = plan.policies_for(maze.alphabet()).unwrap();
+    let actions = maze.alphabet().actions().len();
+    let walks =
+        domains::sample_with(maze, || Exploring::new(greedy(), epsilon, actions), 3000, maze.horizon, Seed(seed)).collect();
+    over(&Logs::memory(maze.alphabet().clone(), walks), plan.alphabet())
+}
+
+/// What trees smooth away; with 3000 walks they are far closer.
+const SMOOTHING: f64 = 0.06;
+
+#[test]
+fn logs_tell_what_a_policy_earns() {
+    let maze = domains::get("colored-gridworld").unwrap();
+    let plan = policy(&maze);
+    let greedy = plan.policies_for(maze.alphabet()).unwrap();
+    let earned = Returns::of(domains::sample_with(&maze, greedy, 10_000, 13, Seed(6)), 0.99);
+    let episodes = logs(&maze, &plan, 0.4, 7);
+    let evaluate = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| TEST.evaluate(&plan, &episodes).unwrap())
+    };
+    let LogValue { logged, fitted_q, rollouts, same_action } = evaluate(3);
+    let off = (fitted_q.value - earned.discounted_return).abs();
+    assert!(off < SMOOTHING && off < fitted_q.ci95 + SMOOTHING / 2.0, "{fitted_q:?} {earned:?}");
+    assert!(logged.discounted_return < fitted_q.value - fitted_q.ci95, "random actions cost: {logged:?} {fitted_q:?}");
+    // With ε = 0.4 and four actions, 0.7 of the actions are those of the policy; 0.0024 is one standard deviation.
+    assert!((same_action - 0.7).abs() < 0.01, "{same_action}");
+    let rollouts = rollouts.unwrap();
+    assert!(0.0 < rollouts.value && rollouts.value < 1.0 && 0.0 < rollouts.ci95 && rollouts.ci95 < 0.05, "{rollouts:?}");
+    let alone = evaluate(1);
+    assert_eq!((alone.fitted_q, alone.rollouts), (fitted_q, Some(rollouts)));
+}
+
+#[test]
+fn estimates_agree_where_their_intervals_meet() {
+    let estimate = |value, ci95| Estimate { value, ci95 };
+    assert!(estimate(1.0, 0.3).agrees_with(&estimate(1.5, 0.25)));
+    assert!(!estimate(1.0, 0.2).agrees_with(&estimate(1.5, 0.25)));
+}
+
+#[test]
+fn logs_that_never_try_an_action_say_nothing_of_it() {
+    let maze = domains::get("colored-gridworld").unwrap();
+    let plan = policy(&maze);
+    let mut episodes = logs(&maze, &plan, 0.4, 8);
+    let never = foretell::Action(0);
+    episodes.iter_mut().flat_map(|z| &mut z.steps).filter(|ao| ao.action == never).for_each(|ao| ao.action = foretell::Action(1));
+    let message = TEST.evaluate(&plan, &episodes).unwrap_err().to_string();
+    assert!(message.contains("which the logs never do"), "{message}");
+}
