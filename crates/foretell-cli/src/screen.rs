@@ -1,6 +1,7 @@
 //! What the screens on the terminal have in common.
 
 pub mod play;
+pub mod watch;
 
 use std::io;
 
