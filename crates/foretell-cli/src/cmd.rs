@@ -15,6 +15,7 @@ pub mod play;
 pub mod predict;
 pub mod sample;
 pub mod score;
+pub mod watch;
 
 /// Sets of parameters.
 #[derive(Clone, Copy, clap::ValueEnum)]

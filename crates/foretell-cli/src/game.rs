@@ -1,6 +1,6 @@
 //! A person or program acting in a domain: the state of play, without any input or output.
 
-use foretell::domains::Domain;
+use foretell::domains::{self, Domain};
 use foretell::{Action, Environment, Outcome, Rng, Seed};
 
 /// A domain being played, one episode after the other.
@@ -28,7 +28,7 @@ pub enum Over {
 }
 
 impl<'a> Game<'a> {
-    /// Before the first step of the first episode. Episode i depends on the seed and on i only, besides the actions.
+    /// Before the first step of the first episode. The episodes are those in which `evaluate` tests a policy with that seed.
     pub fn new(domain: &'a Domain, max_steps: usize, seed: Seed) -> Game<'a> {
         let (env, rng) = (domain.environment(), seed.rng());
         let mut game = Game { domain, env, seed, rng, max_steps, episode: 0, steps: Vec::new(), best: None };
@@ -39,7 +39,7 @@ impl<'a> Game<'a> {
     /// Leaves this episode and begins the next.
     pub fn restart(&mut self) {
         self.best = self.best();
-        self.rng = self.seed.stream("play").index(self.episode).rng();
+        self.rng = domains::episode_seed(self.seed, self.episode).rng();
         self.episode += 1;
         self.steps.clear();
         self.env.reset(&mut self.rng);
@@ -124,7 +124,6 @@ pub fn reward(x: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use foretell::domains;
 
     #[test]
     fn an_episode_is_cut_at_its_limit_and_the_next_action_begins_another() {

@@ -10,6 +10,7 @@ mod plot;
 mod progress;
 mod report;
 mod screen;
+mod show;
 
 use std::process::ExitCode;
 
@@ -38,6 +39,7 @@ enum Verb {
     Play(cmd::play::Args),
     Plan(cmd::plan::Args),
     Evaluate(cmd::evaluate::Args),
+    Watch(cmd::watch::Args),
     Act(cmd::act::Args),
     Agent(cmd::agent::Args),
 }
@@ -64,6 +66,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Verb::Play(args) => cmd::play::run(args),
         Verb::Plan(args) => cmd::plan::run(args),
         Verb::Evaluate(args) => cmd::evaluate::run(args),
+        Verb::Watch(args) => cmd::watch::run(args),
         Verb::Act(args) => cmd::act::run(args),
         Verb::Agent(args) => cmd::agent::run(args),
     })

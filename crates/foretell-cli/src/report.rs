@@ -54,6 +54,13 @@ pub fn percent(share: f64) -> String {
     format!("{:.digits$} %", 100.0 * share)
 }
 
+/// The largest value first, each with the index it had.
+pub fn ranked(values: &[f64]) -> Vec<(usize, f64)> {
+    let mut ranked: Vec<(usize, f64)> = values.iter().copied().enumerate().collect();
+    ranked.sort_by(|x, y| y.1.total_cmp(&x.1));
+    ranked
+}
+
 /// Writes a line of text to standard output.
 pub fn say(text: impl AsRef<str>) -> io::Result<()> {
     writeln!(io::stdout().lock(), "{}", text.as_ref())

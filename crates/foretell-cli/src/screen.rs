@@ -1,30 +1,23 @@
-//! A game on the terminal.
+//! What the screens on the terminal have in common.
+
+pub mod play;
+pub mod watch;
 
 use std::io;
 
-use foretell::Action;
-use ratatui::Frame;
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use ratatui::layout::{Constraint, Layout, Rect};
+use foretell::Domain;
+use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style, Stylize};
 use ratatui::text::{Line, Span, Text};
-use ratatui::widgets::{Block, BorderType, Padding, Paragraph, Wrap};
+use ratatui::widgets::{Block, BorderType, Padding, Paragraph};
+use ratatui::{DefaultTerminal, Frame};
 
 use crate::game::{Game, reward};
 
-/// Columns of the side with the perceptions: as many as are good to read, and the fewest, in which a score fits.
-const PERCEPTS: u16 = 46;
-const FEWEST_PERCEPTS: u16 = 28;
-/// Columns of a block around its text.
+/// Columns and rows of a block around its text.
 const FRAME: u16 = 4;
-/// Latest steps shown.
-const RECENT: usize = 6;
-
-/// What is on the screen.
-struct Screen<'a> {
-    game: Game<'a>,
-    reveal: bool,
-}
+const FRAME_ROWS: u16 = 2;
 
 /// Whether to go on.
 #[derive(Debug, PartialEq)]
@@ -33,135 +26,80 @@ enum Then {
     Quit,
 }
 
-/// Lets a person play until they quit.
-pub fn play(game: Game<'_>, reveal: bool) -> io::Result<()> {
-    let mut screen = Screen { game, reveal };
+/// Takes the terminal, and gives it back whatever happens.
+fn on_terminal(show: impl FnOnce(&mut DefaultTerminal) -> io::Result<()>) -> io::Result<()> {
     let mut terminal = ratatui::try_init()?;
-    let played = (|| {
-        loop {
-            terminal.draw(|frame| screen.draw(frame))?;
-            match event::read()? {
-                Event::Key(key) if key.kind != KeyEventKind::Release && screen.press(key) == Then::Quit => return Ok(()),
-                _ => {}
-            }
-        }
-    })();
+    let shown = show(&mut terminal);
     ratatui::restore();
-    played
+    shown
 }
 
-impl Screen<'_> {
-    fn press(&mut self, key: KeyEvent) -> Then {
-        match key.code {
-            KeyCode::Esc => return Then::Quit,
-            KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => return Then::Quit,
-            KeyCode::Tab => self.reveal = !self.reveal,
-            KeyCode::Enter => self.game.restart(),
-            // A key pressed in haste must not begin the next episode.
-            _ if self.game.over().is_some() => {}
-            code => {
-                if let Some(a) = self.action(code) {
-                    self.game.act(a);
-                }
-            }
-        }
-        Then::Continue
-    }
-
-    /// Arrows are the points of the compass, digits count the actions, letters begin their names.
-    fn action(&self, code: KeyCode) -> Option<Action> {
-        let named = |names: [&str; 2]| names.into_iter().find_map(|name| self.game.named(name));
-        match code {
-            KeyCode::Up => named(["N", "up"]),
-            KeyCode::Right => named(["E", "right"]),
-            KeyCode::Down => named(["S", "down"]),
-            KeyCode::Left => named(["W", "left"]),
-            KeyCode::Char(digit @ '1'..='9') => {
-                let i = digit as usize - '1' as usize;
-                (i < self.game.domain.alphabet().actions().len()).then_some(Action(i as u32))
-            }
-            KeyCode::Char(letter) => self.game.action(&letter.to_string()),
-            _ => None,
-        }
-    }
-
-    fn draw(&self, frame: &mut Frame<'_>) {
-        let parts = [Constraint::Length(1), Constraint::Min(8), Constraint::Length(2), Constraint::Length(1)];
-        let [title, body, actions, footer] = Layout::vertical(parts).areas(frame.area());
-        let domain = self.game.domain;
-        frame.render_widget(Line::from(vec![domain.name.as_str().bold(), "  ".into(), domain.story.as_str().dim()]), title);
-        // The map comes first: words can be wrapped, a map cannot.
-        let hidden = self.hidden();
-        let map = hidden.as_ref().map_or(0, |text| text.width() as u16 + FRAME);
-        let left = PERCEPTS.min(body.width.saturating_sub(map)).max(FEWEST_PERCEPTS);
-        let [left, right] = Layout::horizontal([Constraint::Length(left), Constraint::Min(0)]).areas(body);
-        let [percepts, score] = Layout::vertical([Constraint::Min(5), Constraint::Length(6)]).areas(left);
-        self.draw_percepts(frame, percepts);
-        self.draw_score(frame, score);
-        draw_hidden(frame, right, hidden);
-        frame.render_widget(Paragraph::new(self.actions()).wrap(Wrap { trim: true }), actions);
-        frame.render_widget(Line::from("Enter new episode · Tab what is hidden · Esc quit").dim(), footer);
-    }
-
-    fn draw_percepts(&self, frame: &mut Frame<'_>, area: Rect) {
-        let last = self.game.steps.last().map(|(_, outcome)| outcome.observation);
-        let mut text = last.and_then(|o| self.game.domain.sketch(o)).map_or(Text::default(), |sketch| picture(&sketch));
-        if !text.lines.is_empty() {
-            text.push_line("");
-        }
-        text.push_line(self.game.words().unwrap_or_else(|| "Nothing yet: you see what your first action leads to.".to_string()));
-        frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: false }).block(block("what you perceive")), area);
-    }
-
-    fn draw_score(&self, frame: &mut Frame<'_>, area: Rect) {
-        let game = &self.game;
-        let names = game.domain.alphabet().actions();
-        let took = |(a, outcome): &(Action, foretell::Outcome)| format!("{} {}", names[a.0 as usize], reward(outcome.reward));
-        let recent: Vec<String> = game.steps[game.steps.len().saturating_sub(RECENT)..].iter().map(took).collect();
-        let best = game.best().map_or("–".to_string(), reward);
-        let mut lines = vec![
-            Line::from(format!("episode {}   step {} of {}", game.episode, game.steps.len(), game.max_steps())),
-            Line::from(vec!["total ".into(), reward(game.total()).bold(), format!("   best {best}").into()]),
-        ];
-        match game.verdict() {
-            Some(verdict) => {
-                let color = if game.total() > 0.0 { Color::Green } else { Color::Red };
-                lines.push(Line::from(format!("{verdict} Press Enter to play again.")).bold().fg(color));
-            }
-            None => lines.push(Line::from(recent.join(" · ")).dim()),
-        }
-        frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: false }).block(block("score")), area);
-    }
-
-    /// What is hidden, if it is to be seen. It is no secret once the episode is over.
-    fn hidden(&self) -> Option<Text<'static>> {
-        (self.reveal || self.game.over().is_some()).then(|| picture(&self.game.picture()))
-    }
-
-    fn actions(&self) -> Line<'_> {
-        let mut spans: Vec<Span<'_>> = Vec::new();
-        for (i, name) in self.game.domain.alphabet().actions().iter().enumerate() {
-            spans.extend([format!(" {} ", i + 1).reversed(), format!(" {name}  ").into()]);
-        }
-        if self.action(KeyCode::Up).is_some() {
-            spans.push("or the arrow keys".dim());
-        }
-        Line::from(spans)
+/// The key that was pressed, if that is what happened.
+fn pressed(event: Event) -> Option<KeyEvent> {
+    match event {
+        Event::Key(key) if key.kind != KeyEventKind::Release => Some(key),
+        _ => None,
     }
 }
 
-fn draw_hidden(frame: &mut Frame<'_>, area: Rect, hidden: Option<Text<'static>>) {
-    let title = if hidden.is_some() { "what is hidden" } else { "hidden" };
-    frame.render_widget(Paragraph::new(hidden.unwrap_or_default()).block(block(title)), area);
+/// Escape and Ctrl-C.
+fn quits(key: KeyEvent) -> bool {
+    key.code == KeyCode::Esc || key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL)
+}
+
+/// The name of a domain and what it is about.
+fn heading(domain: &Domain) -> Line<'_> {
+    Line::from(vec![domain.name.as_str().bold(), "  ".into(), domain.story.as_str().dim()])
+}
+
+/// Two lines on how the game stands.
+fn standing(game: &Game<'_>) -> Vec<Line<'static>> {
+    let best = game.best().map_or("–".to_string(), reward);
+    vec![
+        Line::from(format!("episode {}   step {} of {}", game.episode, game.steps.len(), game.max_steps())),
+        Line::from(vec!["total ".into(), reward(game.total()).bold(), format!("   best {best}").into()]),
+    ]
+}
+
+/// The colour of the verdict on a game.
+fn mood(game: &Game<'_>) -> Color {
+    if game.total() > 0.0 { Color::Green } else { Color::Red }
 }
 
 fn block(title: &str) -> Block<'_> {
     Block::bordered().border_type(BorderType::Rounded).padding(Padding::horizontal(1)).title(format!(" {title} "))
 }
 
-/// A picture in colours. One line of text, like the name of a state, is left as it is.
+/// Draws what is hidden from the agent; of a map that is too large, the part around the agent.
+fn draw_hidden(frame: &mut Frame<'_>, area: Rect, hidden: &str) {
+    let text = picture(hidden);
+    let size = [text.height() as u16, text.width() as u16];
+    let shown = [area.height.saturating_sub(FRAME_ROWS), area.width.saturating_sub(FRAME)];
+    let [row, column] = agent(hidden).unwrap_or_default();
+    let (down, right) = (first_shown(row, size[0], shown[0]), first_shown(column, size[1], shown[1]));
+    frame.render_widget(Paragraph::new(text).scroll((down, right)).block(block("what is hidden")), area);
+}
+
+/// The row and the column, on the screen, of the agent on a map.
+fn agent(map: &str) -> Option<[u16; 2]> {
+    let find = |line: &str| line.chars().position(|mark| matches!(mark, 'P' | '@'));
+    let found = map.lines().enumerate().find_map(|(row, line)| Some([row as u16, 2 * find(line)? as u16]));
+    found.filter(|_| is_map(map))
+}
+
+/// The first of `size` rows to show where there is room for `shown`, with `here` in the middle if it can be.
+fn first_shown(here: u16, size: u16, shown: u16) -> u16 {
+    here.saturating_sub(shown / 2).min(size.saturating_sub(shown))
+}
+
+/// One line of text is not a map, but the name of a state.
+fn is_map(picture: &str) -> bool {
+    picture.trim_end().contains('\n')
+}
+
+/// A picture in colours; the name of a state is left as it is.
 fn picture(text: &str) -> Text<'static> {
-    if !text.trim_end().contains('\n') {
+    if !is_map(text) {
         return Text::from(text.to_string());
     }
     let line = |line: &str| Line::from(line.chars().map(cell).collect::<Vec<_>>());
@@ -193,68 +131,28 @@ fn cell(mark: char) -> Span<'static> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use foretell::Seed;
-    use foretell::domains::{self, Domain};
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
-    fn screen(domain: &Domain) -> Screen<'_> {
-        Screen { game: Game::new(domain, domain.horizon, Seed(3)), reveal: false }
-    }
-
-    fn press(screen: &mut Screen<'_>, codes: &[KeyCode]) {
-        for &code in codes {
-            assert_eq!(screen.press(KeyEvent::from(code)), Then::Continue);
-        }
-    }
-
-    fn drawn(screen: &Screen<'_>) -> String {
-        let mut terminal = Terminal::new(TestBackend::new(96, 32)).unwrap();
-        terminal.draw(|frame| screen.draw(frame)).unwrap();
-        terminal.backend().to_string()
+    /// What is drawn on a small screen, without its frame.
+    fn drawn(hidden: &str) -> Vec<String> {
+        let mut terminal = Terminal::new(TestBackend::new(12, 5)).unwrap();
+        terminal.draw(|frame| draw_hidden(frame, frame.area(), hidden)).unwrap();
+        let shown = terminal.backend().to_string();
+        let inside = |line: &str| line.split('│').nth(1).map(|inside| inside.trim_end().to_string());
+        shown.lines().filter_map(inside).collect()
     }
 
     #[test]
-    fn the_screen_shows_senses_map_and_score() {
-        let pocman = domains::get("pocman").unwrap();
-        let mut screen = screen(&pocman);
-        press(&mut screen, &[KeyCode::Tab, KeyCode::Left, KeyCode::Left]);
-        insta::assert_snapshot!(drawn(&screen));
-    }
-
-    #[test]
-    fn what_is_hidden_is_hidden_until_asked_for_or_over() {
-        let tiger = domains::get("tiger").unwrap();
-        let mut screen = screen(&tiger);
-        let told = |screen: &Screen<'_>| drawn(screen).contains(&screen.game.picture());
-        assert!(!told(&screen));
-        press(&mut screen, &[KeyCode::Tab]);
-        assert!(told(&screen));
-        press(&mut screen, &[KeyCode::Tab]);
-        press(&mut screen, &[KeyCode::Char('l'); 100]);
-        assert!(screen.game.over().is_some() && told(&screen));
-    }
-
-    #[test]
-    fn keys_are_arrows_digits_and_letters_and_others_do_nothing() {
-        let pocman = domains::get("pocman").unwrap();
-        let mut screen = screen(&pocman);
-        let keys =
-            [KeyCode::Up, KeyCode::Char('2'), KeyCode::Char('w'), KeyCode::Char('S'), KeyCode::Char('x'), KeyCode::Char('9')];
-        press(&mut screen, &keys);
-        let actions: Vec<u32> = screen.game.steps.iter().map(|(a, _)| a.0).collect();
-        assert_eq!(actions, [0, 1, 2, 3]);
-        assert_eq!(screen.press(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL)), Then::Quit);
-        assert_eq!(screen.press(KeyEvent::from(KeyCode::Esc)), Then::Quit);
-    }
-
-    #[test]
-    fn a_new_episode_begins_with_enter_only() {
-        let tiger = domains::get("tiger").unwrap();
-        let mut screen = screen(&tiger);
-        press(&mut screen, &[KeyCode::Char('l'); 103]);
-        assert_eq!((screen.game.episode, screen.game.steps.len()), (1, 100));
-        press(&mut screen, &[KeyCode::Enter, KeyCode::Char('l')]);
-        assert_eq!((screen.game.episode, screen.game.steps.len()), (2, 1));
+    fn of_a_large_map_the_part_around_the_agent_is_shown() {
+        let map = |row: usize, column: usize| {
+            let mark = |r, c| if (r, c) == (row, column) { '@' } else { ' ' };
+            let line = |r| (0..9).map(|c| mark(r, c)).collect::<String>() + "#";
+            (0..9).map(|r| line(r) + "\n").collect::<String>()
+        };
+        assert_eq!(drawn(&map(0, 0)), ["  ☻", "", ""]);
+        assert_eq!(drawn(&map(4, 4)), ["", "      ☻", ""]);
+        assert_eq!(drawn(&map(8, 8)), ["       ██", "       ██", "      ☻██"]);
+        assert_eq!(drawn("a@P"), [" a@P", "", ""], "the name of a state is no map");
     }
 }

@@ -319,6 +319,36 @@ fn a_plan_is_made_tested_and_asked_for_actions() {
 }
 
 #[test]
+fn a_policy_is_watched_through_a_pipe() {
+    let folder = Folder::with_model();
+    let quick = ["model.safetensors", "walks.csv", "--rounds", "5", "--trees", "4"];
+    folder.ok(&[&["plan", "-o", "policy.safetensors"], &quick[..]].concat());
+    folder.ok(&[&["plan", "-o", "last.safetensors", "--state", "last"], &quick[..]].concat());
+    let watch = |policy: &str, domain: &str, flags: &[&str]| {
+        let args = [&["watch", policy, "--domain", domain], flags].concat();
+        folder.run(&args, b"")
+    };
+    let text = |ran: support::Ran| String::from_utf8(ran.out).unwrap();
+    let maze = |flags: &[&str]| text(watch("policy.safetensors", "colored-gridworld", flags));
+    let said = maze(&["--seed", "4", "--max-steps", "5", "--episodes", "2"]);
+    insta::assert_snapshot!(said);
+    let one = maze(&["--seed", "4", "--max-steps", "5"]);
+    assert!(said.starts_with(&one) && one.len() < said.len(), "the first of them: {one}");
+    let [three, others] = ["4", "5"].map(|seed| maze(&["--seed", seed, "--episodes", "3"]));
+    assert_ne!(three, others, "another seed, other episodes");
+
+    let blind = text(watch("last.safetensors", "colored-gridworld", &["--max-steps", "2"]));
+    assert!(blind.contains("no model, so it expects nothing") && blind.contains(" – "), "{blind}");
+    let strange = text(watch("policy.safetensors", "gridworld", &[]));
+    assert!(strange.contains(" never met in the logs of the policy."), "{strange}");
+
+    let unfit = watch("policy.safetensors", "tiger", &[]);
+    let expected = "error: the policy may take the action \"W\", which is not among listen, open-left, open-right; \
+                    use it in the system it was made for\n";
+    assert_eq!((unfit.code, unfit.err.as_str(), unfit.out.as_slice()), (1, expected, b"".as_slice()));
+}
+
+#[test]
 fn an_agent_does_everything_from_nothing() {
     let folder = Folder::new();
     let quick = ["--agent-rounds", "2", "--episodes", "400", "--test-episodes", "100"];

@@ -59,6 +59,11 @@ const FAILURES: &[&str] = &[
     "sample|t-maze:lenght=20|-o|out.csv",
     "sample|rocksample:size=7,rocks=9|-o|out.csv",
     "sample|walks.csv|-o|out.csv",
+    // policies
+    "watch|missing.safetensors|--domain|tiger",
+    "watch|model.safetensors|--domain|colored-gridworld",
+    "watch|model.safetensors",
+    "watch|model.safetensors|--domain|tiger|--max-steps|0",
     // truth and pictures
     "score|model.safetensors|heldout.csv|--truth|tiger",
     "score|model.safetensors|heldout.csv|--truth|gridworld",

@@ -187,17 +187,21 @@ pub fn sample_with<'a, P: Policy + 'a>(
     max_steps: usize,
     seed: Seed,
 ) -> impl Iterator<Item = Trajectory> + 'a {
-    let seed = seed.stream("sample");
     (0..episodes).step_by(CHUNK).flat_map(move |first| {
         let chunk: Vec<Trajectory> = (first..episodes.min(first + CHUNK))
             .into_par_iter()
             .map_init(
                 || (domain.environment(), policy()),
-                |(env, policy), i| rollout(env.as_mut(), policy, max_steps, &mut seed.index(i as u64).rng()),
+                |(env, policy), i| rollout(env.as_mut(), policy, max_steps, &mut episode_seed(seed, i as u64).rng()),
             )
             .collect();
         chunk
     })
+}
+
+/// The seed of the `i`-th episode that [`sample_with`] draws, for who wants to see it step by step.
+pub fn episode_seed(seed: Seed, i: u64) -> Seed {
+    seed.stream("sample").index(i)
 }
 
 /// The built-in domain of that name and parameters; `None` if it is none of them.

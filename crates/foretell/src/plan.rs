@@ -262,6 +262,23 @@ impl Translation {
     }
 }
 
+impl<P> Translated<P> {
+    /// The policy that is translated.
+    pub fn inner(&self) -> &P {
+        &self.inner
+    }
+
+    /// Its own action for one of the system's, if it has it.
+    pub fn own_action(&self, a: Action) -> Option<Action> {
+        self.translation.own_actions[a.0 as usize]
+    }
+
+    /// Its own observation for one of the system's; beyond its alphabet, if it does not know it.
+    pub fn own_observation(&self, o: Observation) -> Observation {
+        self.translation.observations[o.0 as usize]
+    }
+}
+
 impl<P: Policy> Policy for Translated<P> {
     fn reset(&mut self) {
         self.inner.reset();
@@ -272,12 +289,12 @@ impl<P: Policy> Policy for Translated<P> {
     }
 
     fn probability(&self, a: Action) -> Option<f64> {
-        self.translation.own_actions[a.0 as usize].map_or(Some(0.0), |a| self.inner.probability(a))
+        self.own_action(a).map_or(Some(0.0), |a| self.inner.probability(a))
     }
 
     fn observe(&mut self, ao: ActionObservation) {
-        let Some(action) = self.translation.own_actions[ao.action.0 as usize] else { return };
-        let observation = self.translation.observations[ao.observation.0 as usize];
+        let Some(action) = self.own_action(ao.action) else { return };
+        let observation = self.own_observation(ao.observation);
         self.inner.observe(ActionObservation { action, observation });
     }
 }

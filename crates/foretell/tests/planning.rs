@@ -8,8 +8,8 @@ use foretell::pomdp::Qmdp;
 use foretell::tree_q::{Ensembles, Structure};
 use foretell::window::{Recent, WindowFit, WindowQ};
 use foretell::{
-    Agent, AgentParams, Domain, LearnParams, Logs, Model, Plan, PlanParams, Policy, Returns, Seed, Trajectory, domains, learn,
-    plan,
+    Action, ActionObservation, Agent, AgentParams, Domain, LearnParams, Logs, Model, Observation, Plan, PlanParams, Policy,
+    Returns, Seed, Trajectory, domains, learn, plan,
 };
 
 const TEST_EPISODES: usize = 10_000;
@@ -111,6 +111,30 @@ fn the_same_seed_gives_the_same_plan_for_any_number_of_threads_and_a_file_keeps_
         assert_eq!(*read.params(), params);
         assert!(read.policies_for(maze.alphabet()).is_ok());
     }
+}
+
+#[test]
+fn a_policy_acts_where_it_does_not_know_what_it_sees() {
+    let (_, episodes, model) = walks(50);
+    let params = PlanParams { rounds: 2, trees: 2, ..PlanParams::default() };
+    let plan = plan(&model, &episodes, &params, &mut |_| {}).unwrap();
+    let other = domains::get("gridworld").unwrap(); // its walls have no colours
+    let (own, theirs) = (plan.alphabet(), other.alphabet());
+    let mut policy = plan.policies_for(theirs).unwrap()();
+    assert_eq!(policy.inner().values().len(), own.actions().len());
+    for (a, name) in theirs.actions().iter().enumerate() {
+        assert_eq!(policy.own_action(Action(a as u32)), own.action(name));
+    }
+    let unknown = Observation(own.observations().len() as u32);
+    let mut met = 0;
+    for o in 0..theirs.observations().len() as u32 {
+        let expected = own.same_observation(theirs.symbol(Observation(o)));
+        assert_eq!(policy.own_observation(Observation(o)), expected.unwrap_or(unknown));
+        met += usize::from(expected.is_some());
+        policy.observe(ActionObservation::new(0, o));
+        assert!(own.action(theirs.action_name(policy.act(&mut Seed(1).rng()))).is_some());
+    }
+    assert!((1..theirs.observations().len()).contains(&met), "{met}");
 }
 
 #[test]

@@ -32,7 +32,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let max_steps = args.max_steps.map_or(domain.horizon, |n| n as usize);
     let game = Game::new(&domain, max_steps, Seed(args.seed));
     if stdin().is_terminal() && stdout().is_terminal() {
-        return Ok(screen::play(game, args.reveal)?);
+        return Ok(screen::play::play(game, args.reveal)?);
     }
     follow(game, args.reveal)
 }

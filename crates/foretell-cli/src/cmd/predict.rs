@@ -71,8 +71,7 @@ fn forecast(model: &Model, state: &PredictiveState<'_>, plan: &[Action], args: &
     let alphabet = model.alphabet();
     let (mut rows, mut steps) = (Vec::new(), Vec::new());
     for (i, (p, &a)) in state.forecast(plan).into_iter().zip(plan).enumerate() {
-        let mut ranked: Vec<(usize, f64)> = p.into_iter().enumerate().collect();
-        ranked.sort_by(|x, y| y.1.total_cmp(&x.1));
+        let ranked = report::ranked(&p);
         let symbol = |o: usize| alphabet.symbol(Observation(o as u32));
         for &(o, p) in ranked.iter().take(args.top) {
             rows.push(vec![(i + 1).to_string(), alphabet.action_name(a).to_string(), symbol(o).to_string(), format!("{p:.4}")]);
