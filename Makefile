@@ -43,6 +43,8 @@ bench: $(VENV)/installed
 	$(VENV)/bin/python benchmarks/run.py --binary target/release/foretell
 	$(CARGO) build --release -p foretell --example forest
 	$(VENV)/bin/python benchmarks/trees.py --binary target/release/examples/forest
+	$(CARGO) build --release -p foretell --example states
+	$(VENV)/bin/python benchmarks/planning.py --binary target/release/foretell --states target/release/examples/states
 
 $(VENV)/installed: benchmarks/requirements.txt
 	python3 -m venv $(VENV)

@@ -115,16 +115,22 @@ impl TreeFit {
         };
         let mut fit = TreeFit { params: params.clone(), ensembles, seed, round: 0, members, taken };
         if structure == Structure::Frozen {
-            fit.freeze()?;
+            fit.freeze(steps)?;
         }
         Ok(fit)
     }
 
-    fn freeze(&mut self) -> Result<()> {
+    fn freeze(&mut self, steps: &Steps) -> Result<()> {
+        // Where the state of a step stands among what is asked: there its leaves are found anyway.
+        let place = |&i: &usize| match (self.ensembles, steps.list()[i]) {
+            (Ensembles::PerAction, step) => (0, step.row),
+            (Ensembles::Joint, step) => (step.action.0 as usize, step.row),
+        };
         for (i, member) in (0..).zip(&mut self.members) {
             let Some(member) = member else { continue };
             let trees = Trees::grow(&member.train, &self.params, self.seed.index(i))?;
-            let (train, asked) = (trees.leaves(&member.train), member.asked.iter().map(|rows| trees.leaves(rows)).collect());
+            let asked: Vec<Leaves> = member.asked.iter().map(|rows| trees.leaves(rows)).collect();
+            let train = Leaves::select(&asked, trees.len(), &member.steps.iter().map(place).collect::<Vec<_>>());
             member.frozen = Some(Frozen { trees, train, asked });
         }
         Ok(())

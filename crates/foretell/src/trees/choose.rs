@@ -2,6 +2,7 @@
 
 use pulp::Simd;
 
+use super::inputs::LANES;
 use super::kernels::{Bounds, Candidates};
 use super::threshold;
 use crate::rng::Rng;
@@ -165,13 +166,17 @@ impl Chooser {
     /// The feature of the best score, drawn from those that share it.
     #[inline(always)]
     fn best(&mut self, rng: &mut Rng) -> Option<usize> {
-        let best = self.scores.iter().fold(-1.0f32, |best, &score| if score > best { score } else { best });
+        let mut lanes = [-1.0f32; LANES];
+        for scores in self.scores.as_chunks::<LANES>().0 {
+            (0..LANES).for_each(|j| lanes[j] = if scores[j] > lanes[j] { scores[j] } else { lanes[j] });
+        }
+        let best = lanes.into_iter().fold(-1.0, |best, score| if score > best { score } else { best });
         if best < 0.0 {
             return None;
         }
         let least = best * (1.0 - TIE);
-        let ties = self.scores.iter().filter(|score| **score >= least).count();
-        let skipped = if ties > 1 { rng.below(ties) } else { 0 };
+        let ties: u32 = self.scores.iter().map(|score| u32::from(*score >= least)).sum();
+        let skipped = if ties > 1 { rng.below(ties as usize) } else { 0 };
         (0..self.scores.len()).filter(|&j| self.scores[j] >= least).nth(skipped)
     }
 }

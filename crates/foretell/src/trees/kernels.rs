@@ -8,21 +8,25 @@ use pulp::{Simd, WithSimd};
 
 use super::choose::Split;
 
-/// Vectors of features that are worked on together: their thresholds and sums fill the 16 registers of AVX2.
+/// Vectors of features that are summed together: their thresholds and sums fill the 16 registers of AVX2.
 const GROUP: usize = 4;
+/// Vectors of features whose bounds are found together: they need fewer registers, and one alone would take as long.
+const WIDE_GROUP: usize = 6;
 /// Rows summed in single precision before their sum is added to the total: keeps rounding errors of long sums small.
 const ROWS: usize = 512;
 
-/// Evaluates an expression for all vectors of a row, in groups of `N` from the `first` on.
+/// Evaluates an expression for all vectors of a row, in groups of `N`, at most `$most`, from the `first` on.
 macro_rules! in_groups {
-    ($stride:expr, |$first:ident, $n:ident| $call:expr) => {
+    ($most:ident of $stride:expr, |$first:ident, $n:ident| $call:expr) => {
         let vectors = $stride / S::F32_LANES;
-        for $first in (0..vectors).step_by(GROUP) {
-            match vectors - $first {
+        for $first in (0..vectors).step_by($most) {
+            match $most.min(vectors - $first) {
                 1 => in_groups!($n = 1, $call),
                 2 => in_groups!($n = 2, $call),
                 3 => in_groups!($n = 3, $call),
-                _ => in_groups!($n = GROUP, $call),
+                4 => in_groups!($n = 4, $call),
+                5 => in_groups!($n = 5, $call),
+                _ => in_groups!($n = WIDE_GROUP, $call),
             }
         }
     };
@@ -62,7 +66,7 @@ impl Candidates {
     pub(super) fn sweep<S: Simd>(&mut self, simd: S, rows: &[f32], residuals: &[f32], weights: &[f32]) {
         self.residuals.fill(0.0);
         self.weights.fill(0.0);
-        in_groups!(self.thresholds.len(), |first, N| self.sweep_group::<S, N>(simd, first, rows, residuals, weights));
+        in_groups!(GROUP of self.thresholds.len(), |first, N| self.sweep_group::<S, N>(simd, first, rows, residuals, weights));
     }
 
     /// The sums of `N` vectors of features, from the `first` on.
@@ -140,7 +144,7 @@ impl Bounds {
     /// Finds the bounds of these rows.
     #[inline(always)]
     pub(super) fn find<S: Simd>(&mut self, simd: S, rows: &[f32]) {
-        in_groups!(self.low.len(), |first, N| self.find_group::<S, N>(simd, first, rows));
+        in_groups!(WIDE_GROUP of self.low.len(), |first, N| self.find_group::<S, N>(simd, first, rows));
     }
 
     /// The bounds of `N` vectors of features, from the `first` on.
@@ -178,5 +182,9 @@ pub(super) fn separate(rows: &[f32], stride: usize, split: Split, order: &mut [u
 pub(super) fn exchange<S: Simd>(rows: &mut [f32], stride: usize, l: usize, r: usize) {
     let (front, back) = rows.split_at_mut(l * stride);
     let (r, l) = (&mut front[r * stride..][..stride], &mut back[..stride]);
-    in_groups!(stride, |first, N| std::mem::swap(vectors_mut::<S, N>(r, first), vectors_mut::<S, N>(l, first)));
+    // Whole vectors, where `std::mem::swap` would move word by word.
+    in_groups!(GROUP of stride, |first, N| {
+        let (r, l) = (vectors_mut::<S, N>(r, first), vectors_mut::<S, N>(l, first));
+        (*r, *l) = (*l, *r);
+    });
 }

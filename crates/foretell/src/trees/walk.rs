@@ -59,6 +59,12 @@ impl Leaves {
         self.rows == 0
     }
 
+    /// The leaves of some of the rows, each from one of several sets in the same trees: (which set, which row).
+    pub(crate) fn select(sets: &[Leaves], trees: usize, chosen: &[(usize, usize)]) -> Leaves {
+        let of_tree = |tree| chosen.iter().map(move |&(set, row)| sets[set].of_tree(tree)[row]);
+        Leaves { rows: chosen.len(), index: (0..trees).flat_map(of_tree).collect() }
+    }
+
     /// The leaves of all rows in one tree.
     pub(super) fn of_tree(&self, tree: usize) -> &[u32] {
         &self.index[tree * self.rows..][..self.rows]
