@@ -5,10 +5,11 @@ VENV := .venv
 
 .PHONY: demo test check doc bench results clean
 
-# Sample, look, learn, score, ask: the main job from nothing.
+# From nothing to a policy, then step by step from logs to predictions: the main job.
 demo:
 	$(CARGO) build --release
 	mkdir -p target/demo
+	target/release/foretell agent colored-gridworld -o target/demo/policy.safetensors --plot target/demo/returns.png
 	target/release/foretell sample colored-gridworld --episodes 10000 --seed 1 -o target/demo/walks.csv
 	target/release/foretell sample colored-gridworld --episodes 10000 --seed 2 -o target/demo/heldout.csv
 	target/release/foretell inspect target/demo/walks.csv
@@ -54,6 +55,7 @@ $(VENV)/installed: benchmarks/requirements.txt
 # The committed tables of results/, made anew.
 results:
 	$(CARGO) run --release -p foretell-experiments --bin model-quality -- results
+	$(CARGO) run --release -p foretell-experiments --bin planning-quality -- results
 
 clean:
 	$(CARGO) clean

@@ -349,6 +349,24 @@ fn a_policy_is_watched_through_a_pipe() {
 }
 
 #[test]
+fn logs_say_what_a_policy_would_earn() {
+    let folder = Folder::with_model();
+    let plan = ["plan", "model.safetensors", "walks.csv", "-o", "policy.safetensors", "--rounds", "5", "--trees", "4"];
+    assert!(folder.ok(&plan).contains("\n  decides by "));
+    let sample = ["sample", "colored-gridworld", "--policy", "policy.safetensors", "--epsilon", "0.5", "--episodes", "200"];
+    folder.ok(&[&sample[..], &["-o", "more.csv"]].concat());
+    let evaluate =
+        ["evaluate", "policy.safetensors", "--logs", "more.csv", "heldout.csv", "--episodes", "50", "--replicates", "3"];
+    let said = folder.ok(&evaluate);
+    assert!(said.contains("  fitted-Q evaluation ") && said.contains("  rollouts in the model "), "{said}");
+    assert!(said.contains("disagree") || said.contains("agree."), "{said}");
+    let report = parsed(&folder.ok(&[&evaluate[..], &["--json"]].concat()));
+    let fields = ["episodes", "max_steps", "discount", "logged", "fitted_q", "rollouts", "same_action", "agree"];
+    assert_eq!(keys(&report), BTreeSet::from(fields));
+    assert_eq!((&report["max_steps"], keys(&report["fitted_q"])), (&json!(13), BTreeSet::from(["value", "ci95"])));
+}
+
+#[test]
 fn an_agent_does_everything_from_nothing() {
     let folder = Folder::new();
     let quick = ["--agent-rounds", "2", "--episodes", "400", "--test-episodes", "100"];
@@ -357,6 +375,9 @@ fn an_agent_does_everything_from_nothing() {
     let expected = ["random", "always listen", "memoryless", "last 2 pairs", "last 3 pairs", "foretell", "QMDP, knows the model"];
     assert_eq!(policies, expected);
     assert_eq!(folder.names(), ["policy.safetensors"]);
-    let said = folder.ok(&[&["agent", "tiger"], &quick[..]].concat());
+    let guided = ["agent", "tiger", "--sampling-policy", "policy.safetensors", "--plot", "returns.svg"];
+    let said = folder.ok(&[&guided[..], &quick[..]].concat());
+    let picture = String::from_utf8(folder.read("returns.svg")).unwrap();
+    assert!(picture.contains("QMDP, knows the model") && picture.contains("discounted return"));
     assert!(said.contains("  foretell ") && said.contains("Nobody can earn more than "), "{said}");
 }

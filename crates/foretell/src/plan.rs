@@ -1,6 +1,7 @@
 //! Planning from logs: fitted-Q on the states of a filter, and the plan it leads to as a policy.
 
 mod file;
+mod foresight;
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,7 @@ use crate::rng::{Rng, Seed};
 use crate::tree_q::{Ensembles, Structure, TreeFit, TreeQ};
 use crate::trees::{Targets, TreeParams};
 use crate::window::{Recent, WindowFit, WindowMemory, WindowQ};
+use foresight::Foresight;
 
 /// Most observations in a state: more would only dilute what a split of a tree can find.
 const MOST_LAST: usize = 100;
@@ -35,6 +37,22 @@ pub enum StateKind {
     Last,
 }
 
+/// Who estimates Q.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+pub enum Regressor {
+    /// Who knows more: trees where the model predicts better than the last steps do, a table where it predicts worse than even
+    /// the last one does, else the mean
+    Auto,
+    /// Trees over states, as in the paper
+    Trees,
+    /// A table over the last steps and the time
+    Table,
+    /// The mean of both
+    Mean,
+}
+
 parameters! {
     /// What the planner needs to know; [`PlanParams::default`] plans best, [`PlanParams::paper`] is the recipe printed.
     PlanParams,
@@ -44,7 +62,9 @@ parameters! {
     state: StateKind,
     /// Observations in the state, where it is made of the last ones
     last: usize,
-    /// Latest steps in a table whose Q is averaged with that of the trees; 0 for none
+    /// Who estimates Q
+    regressor: Regressor,
+    /// Most of the latest steps that a table looks at, beside the time
     window: usize,
     /// Rounds of fitted-Q
     rounds: usize,
@@ -67,6 +87,7 @@ impl Default for PlanParams {
         PlanParams {
             state: StateKind::Memory,
             last: 2,
+            regressor: Regressor::Auto,
             window: 2,
             rounds: 100, // [H14 §6.4]
             discount: 0.99,
@@ -82,12 +103,17 @@ impl Default for PlanParams {
 impl PlanParams {
     /// The recipe as printed [H14 §6.4]: 25 trees for each action, on the predictive state, refitted in each of 100 rounds.
     pub fn paper() -> Self {
-        PlanParams { state: StateKind::Predictive, window: 0, structure: Structure::Refitted, ..PlanParams::default() }
+        PlanParams {
+            state: StateKind::Predictive,
+            regressor: Regressor::Trees,
+            structure: Structure::Refitted,
+            ..PlanParams::default()
+        }
     }
 
     /// Checks every value once, at the door.
     pub fn validate(&self) -> Result<()> {
-        for (name, value) in [("last", self.last), ("rounds", self.rounds)] {
+        for (name, value) in [("last", self.last), ("rounds", self.rounds), ("window", self.window)] {
             if value == 0 {
                 return Err(Error::parameter(name, value, "must be at least 1"));
             }
@@ -115,33 +141,43 @@ pub struct Plan {
     alphabet: Alphabet,
     /// Where the state is that of a model.
     model: Option<Model>,
-    trees: TreeQ,
-    window: Option<WindowQ>,
+    q: PlanQ,
 }
 
-/// Q̂ being fitted: that of the trees, or its mean with that of a table. Trees generalise and blur; a table does neither. What
-/// either gets wrong by chance the other halves, which counts where the best of several actions is taken.
+/// Q̂ of trees, of a table, or the mean of both. Trees generalise and blur; a table does neither. What either gets wrong by
+/// chance the other halves, which counts where the best of several actions is taken.
+#[derive(Clone, Debug)]
+struct PlanQ {
+    trees: Option<TreeQ>,
+    table: Option<WindowQ>,
+}
+
+/// [`PlanQ`] being fitted.
 struct PlanFit {
-    trees: TreeFit,
-    window: Option<WindowFit>,
+    trees: Option<TreeFit>,
+    table: Option<WindowFit>,
 }
 
 impl Approximator for PlanFit {
     fn fit(&mut self, targets: Targets<'_>) {
-        self.trees.fit(targets);
-        if let Some(window) = &mut self.window {
-            window.fit(targets);
-        }
+        self.trees.iter_mut().for_each(|trees| trees.fit(targets));
+        self.table.iter_mut().for_each(|table| table.fit(targets));
     }
 
     fn q(&self, a: Action, out: &mut [f64]) {
-        self.trees.q(a, out);
-        if let Some(window) = &self.window {
-            let mut table = vec![0.0; out.len()];
-            window.q(a, &mut table);
-            out.iter_mut().zip(table).for_each(|(q, other)| *q = 0.5 * (*q + other));
+        let Some(table) = &self.table else { return self.trees.iter().for_each(|trees| trees.q(a, out)) };
+        table.q(a, out);
+        if let Some(trees) = &self.trees {
+            let mut other = vec![0.0; out.len()];
+            trees.q(a, &mut other);
+            average(out, &other);
         }
     }
+}
+
+/// The mean of two estimates.
+fn average(values: &mut [f64], other: &[f64]) {
+    values.iter_mut().zip(other).for_each(|(x, y)| *x = 0.5 * (*x + y));
 }
 
 /// Plans with a model on logged episodes over the model's alphabet; `progress` hears of every round.
@@ -151,16 +187,38 @@ pub fn plan(model: &Model, episodes: &[Trajectory], params: &PlanParams, progres
     params.validate()?;
     let alphabet = model.alphabet();
     let steps = Steps::of(alphabet, episodes)?;
-    let states = States::track(episodes, || filter(params, alphabet, Some(model)));
-    let seed = Seed(params.seed).stream("plan");
-    let trees = TreeFit::new(&steps, &states, params.structure, params.ensembles, &params.tree_params(), seed)?;
-    let window = (params.window > 0).then(|| WindowFit::new(Recent::Pairs(params.window), &steps, episodes));
-    let mut fitted = FittedQ::new(&steps, PlanFit { trees, window }, params.discount);
+    let params = settled(params, model, episodes);
+    let trees = (params.regressor != Regressor::Table).then(|| {
+        let states = States::track(episodes, || filter(&params, alphabet, Some(model)));
+        let seed = Seed(params.seed).stream("plan");
+        TreeFit::new(&steps, &states, params.structure, params.ensembles, &params.tree_params(), seed)
+    });
+    let table =
+        (params.regressor != Regressor::Trees).then(|| WindowFit::new(Recent::PairsAndTime(params.window), &steps, episodes));
+    let mut fitted = FittedQ::new(&steps, PlanFit { trees: trees.transpose()?, table }, params.discount);
     fitted.by_ref().take(params.rounds).for_each(progress);
-    let PlanFit { trees, window } = fitted.into_inner();
+    let PlanFit { trees, table } = fitted.into_inner();
+    let q = PlanQ { trees: trees.map(|trees| trees.to_q()), table: table.map(WindowFit::into_q) };
     let model = (params.state != StateKind::Last).then(|| model.clone());
-    let (trees, window) = (trees.to_q(), window.map(WindowFit::into_q));
-    Ok(Plan { params: params.clone(), alphabet: alphabet.clone(), model, trees, window })
+    Ok(Plan { params, alphabet: alphabet.clone(), model, q })
+}
+
+/// The parameters, with what is left open decided by the logs.
+fn settled(params: &PlanParams, model: &Model, episodes: &[Trajectory]) -> PlanParams {
+    if params.regressor != Regressor::Auto {
+        return params.clone();
+    }
+    if params.state == StateKind::Last {
+        return PlanParams { regressor: Regressor::Trees, ..params.clone() };
+    }
+    let foresight = Foresight::of(model, episodes, params.window);
+    let (window, pairs) = foresight.best_window();
+    let regressor = match foresight.model {
+        model if model > pairs => Regressor::Trees,
+        model if model < foresight.pairs[0] => Regressor::Table,
+        _ => Regressor::Mean,
+    };
+    PlanParams { regressor, window, ..params.clone() }
 }
 
 /// The filter of a policy, at the start of an episode.
@@ -174,7 +232,7 @@ fn filter<'m>(params: &PlanParams, alphabet: &Alphabet, model: Option<&'m Model>
 }
 
 impl Plan {
-    /// How it was made.
+    /// How it was made; what was left open is as the logs decided it.
     pub fn params(&self) -> &PlanParams {
         &self.params
     }
@@ -214,7 +272,7 @@ impl Plan {
 
     /// The policy that takes the best action.
     pub fn policy(&self) -> Greedy<'_> {
-        Greedy { trees: &self.trees, filter: self.filter(), window: self.window.as_ref().map(WindowQ::memory) }
+        Greedy { trees: self.q.trees.as_ref(), filter: self.filter(), table: self.q.table.as_ref().map(WindowQ::memory) }
     }
 
     /// Makes such policies for a system that has another alphabet, where symbols of the same name are the same.
@@ -301,9 +359,9 @@ impl<P: Policy> Policy for Translated<P> {
 
 /// Takes the action with the largest Q̂.
 pub struct Greedy<'p> {
-    trees: &'p TreeQ,
+    trees: Option<&'p TreeQ>,
     filter: Box<dyn Filter + Send + 'p>,
-    window: Option<WindowMemory<'p>>,
+    table: Option<WindowMemory<'p>>,
 }
 
 impl Greedy<'_> {
@@ -314,11 +372,16 @@ impl Greedy<'_> {
 
     /// Q̂(s, a) of every action, where it stands.
     pub fn values(&self) -> Vec<f64> {
-        let mut values = self.trees.values(self.filter.state());
-        if let Some(window) = &self.window {
-            values.iter_mut().zip(window.values()).for_each(|(q, other)| *q = 0.5 * (*q + other));
+        let (trees, table) =
+            (self.trees.map(|trees| trees.values(self.filter.state())), self.table.as_ref().map(WindowMemory::values));
+        match (trees, table) {
+            (Some(mut trees), Some(table)) => {
+                average(&mut trees, table);
+                trees
+            }
+            (Some(trees), None) => trees,
+            (None, table) => table.unwrap_or_default().to_vec(),
         }
-        values
     }
 
     /// The action with the largest Q̂(s, a), the first of equals.
@@ -330,9 +393,7 @@ impl Greedy<'_> {
 impl Policy for Greedy<'_> {
     fn reset(&mut self) {
         self.filter.reset();
-        if let Some(window) = &mut self.window {
-            window.reset();
-        }
+        self.table.iter_mut().for_each(WindowMemory::reset);
     }
 
     fn act(&mut self, _: &mut Rng) -> Action {
@@ -345,8 +406,6 @@ impl Policy for Greedy<'_> {
 
     fn observe(&mut self, ao: ActionObservation) {
         self.filter.observe(ao);
-        if let Some(window) = &mut self.window {
-            window.observe(ao);
-        }
+        self.table.iter_mut().for_each(|table| table.observe(ao));
     }
 }

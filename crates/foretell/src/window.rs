@@ -23,27 +23,40 @@ pub enum Recent {
     Observation,
     /// Up to so many of the last action–observation pairs.
     Pairs(usize),
+    /// The same, and then how long ago the episode began, which tells of what drifts unseen.
+    PairsAndTime(usize),
 }
 
 impl Recent {
+    /// How many of the last steps it looks at.
     fn length(self) -> usize {
         match self {
             Recent::Observation => 1,
-            Recent::Pairs(length) => length,
+            Recent::Pairs(length) | Recent::PairsAndTime(length) => length,
         }
     }
 
-    /// The tokens of the longest window of a past, the latest first.
-    fn tokens(self, past: &[ActionObservation]) -> impl Iterator<Item = Token> {
-        past.iter().rev().map(move |&ao| self.token(ao)).chain([Token::Start]).take(self.length())
+    /// The tokens of the longest window after `time` steps, of which `past` are the last; the latest comes first.
+    fn tokens(self, past: &[ActionObservation], time: usize) -> impl Iterator<Item = Token> {
+        let steps = past.iter().rev().map(move |&ao| self.token(ao)).chain([Token::Start]).take(self.length());
+        steps.chain(matches!(self, Recent::PairsAndTime(_)).then(|| Token::Time(half_octave(time))))
     }
 
     fn token(self, ao: ActionObservation) -> Token {
         match self {
             Recent::Observation => Token::Observation(ao.observation.0),
-            Recent::Pairs(_) => Token::Pair(ao),
+            Recent::Pairs(_) | Recent::PairsAndTime(_) => Token::Pair(ao),
         }
     }
+}
+
+/// Two times are told apart the less the later they are: 0, 1, 2, 3, 4–5, 6–7, 8–11, 12–15, 16–22, …
+fn half_octave(time: usize) -> u32 {
+    if time < 4 {
+        return time as u32;
+    }
+    let octave = time.ilog2();
+    2 * octave + u32::from((time as u128).pow(2) >= 1 << (2 * octave + 1))
 }
 
 /// What a window is made of.
@@ -53,28 +66,37 @@ enum Token {
     Start,
     Observation(u32),
     Pair(ActionObservation),
+    /// The half octave of the time.
+    Time(u32),
 }
 
-/// Stands for the start of an episode among actions and observations.
+/// Stand for what is no action.
 const START: u32 = u32::MAX;
+const OBSERVATION: u32 = u32::MAX - 1;
+const TIME: u32 = u32::MAX - 2;
 
 impl Token {
-    /// As an action and an observation.
+    /// As two numbers: those of a pair, or what it is and which.
     fn code(self) -> [u32; 2] {
         match self {
             Token::Start => [START; 2],
-            Token::Observation(o) => [START, o],
+            Token::Observation(o) => [OBSERVATION, o],
             Token::Pair(ao) => [ao.action.0, ao.observation.0],
+            Token::Time(time) => [TIME, time],
         }
     }
 
-    /// The start or the pair of that code.
-    fn of(action: u32, observation: u32) -> Token {
-        if action == START { Token::Start } else { Token::Pair(ActionObservation::new(action, observation)) }
+    fn of([first, second]: [u32; 2]) -> Token {
+        match first {
+            START => Token::Start,
+            OBSERVATION => Token::Observation(second),
+            TIME => Token::Time(second),
+            action => Token::Pair(ActionObservation::new(action, second)),
+        }
     }
 }
 
-/// The windows met, as a tree: a window is a child of the one that lacks its oldest step. The root is empty.
+/// The windows met, as a tree: a window is a child of the one that lacks its last token. The root is empty.
 #[derive(Clone, Debug)]
 struct Windows {
     recent: Recent,
@@ -89,9 +111,9 @@ impl Windows {
     }
 
     /// The longest window of a past, added if it is new.
-    fn intern(&mut self, past: &[ActionObservation]) -> u32 {
+    fn intern(&mut self, past: &[ActionObservation], time: usize) -> u32 {
         let mut window = 0;
-        for token in self.recent.tokens(past) {
+        for token in self.recent.tokens(past, time) {
             let next = self.shorter.len() as u32;
             let longer = *self.children.entry((window, token)).or_insert(next);
             if longer == next {
@@ -103,9 +125,9 @@ impl Windows {
     }
 
     /// The longest window of a past that was met.
-    fn find(&self, past: &[ActionObservation]) -> u32 {
+    fn find(&self, past: &[ActionObservation], time: usize) -> u32 {
         let mut window = 0;
-        for token in self.recent.tokens(past) {
+        for token in self.recent.tokens(past, time) {
             match self.children.get(&(window, token)) {
                 Some(&longer) => window = longer,
                 None => break,
@@ -125,14 +147,9 @@ pub struct WindowQ {
 }
 
 impl WindowQ {
-    /// Q̂(s, a) of every action after a past, of which the latest steps are enough.
-    fn after(&self, past: &[ActionObservation]) -> &[f64] {
-        &self.q[self.windows.find(past) as usize * self.actions..][..self.actions]
-    }
-
     /// What keeps the recent past.
     pub fn memory(&self) -> WindowMemory<'_> {
-        WindowMemory { q: self, past: Vec::new() }
+        WindowMemory { q: self, past: Vec::new(), time: 0 }
     }
 
     /// The policy that takes the best action.
@@ -140,35 +157,34 @@ impl WindowQ {
         WindowPolicy(self.memory())
     }
 
-    /// The table as arrays: for each window but the root its shorter one and its oldest step, and Q̂ of all.
+    /// The table as arrays: for each window but the root its shorter one and its last token, and Q̂ of all.
     pub(crate) fn to_arrays(&self) -> WindowArrays {
-        let mut steps = vec![[0; 2]; self.windows.shorter.len()];
-        self.windows.children.iter().for_each(|((_, token), &window)| steps[window as usize] = token.code());
-        WindowArrays { shorter: self.windows.shorter.clone(), steps: steps.concat(), q: self.q.clone() }
+        let mut tokens = vec![[0; 2]; self.windows.shorter.len()];
+        self.windows.children.iter().for_each(|((_, token), &window)| tokens[window as usize] = token.code());
+        WindowArrays { shorter: self.windows.shorter.clone(), tokens: tokens.concat(), q: self.q.clone() }
     }
 
-    /// The table of [`WindowQ::to_arrays`], over windows of so many pairs; `None` if the arrays contradict each other.
-    pub(crate) fn from_arrays(pairs: usize, actions: usize, arrays: WindowArrays) -> Option<WindowQ> {
-        let WindowArrays { shorter, steps, q } = arrays;
+    /// The table of [`WindowQ::to_arrays`]; `None` if the arrays contradict each other.
+    pub(crate) fn from_arrays(recent: Recent, actions: usize, arrays: WindowArrays) -> Option<WindowQ> {
+        let WindowArrays { shorter, tokens, q } = arrays;
         let sound = shorter.first() == Some(&0)
-            && steps.len() == 2 * shorter.len()
+            && tokens.len() == 2 * shorter.len()
             && q.len() == actions * shorter.len()
             && q.iter().all(|q| *q < f64::INFINITY)
             && (1..).zip(&shorter[1..]).all(|(window, shorter)| *shorter < window);
         if !sound {
             return None;
         }
-        let tokens = steps.chunks_exact(2).map(|code| Token::of(code[0], code[1]));
+        let tokens = tokens.chunks_exact(2).map(|code| Token::of([code[0], code[1]]));
         let children = (0..).zip(&shorter).zip(tokens).skip(1).map(|((window, &shorter), token)| ((shorter, token), window));
-        Some(WindowQ { windows: Windows { recent: Recent::Pairs(pairs), children: children.collect(), shorter }, actions, q })
+        Some(WindowQ { windows: Windows { recent, children: children.collect(), shorter }, actions, q })
     }
 }
 
 /// A table over windows as arrays.
 pub(crate) struct WindowArrays {
     pub(crate) shorter: Vec<u32>,
-    /// Action and observation of each window's oldest step.
-    pub(crate) steps: Vec<u32>,
+    pub(crate) tokens: Vec<u32>,
     pub(crate) q: Vec<f64>,
 }
 
@@ -188,7 +204,7 @@ impl WindowFit {
         let mut windows = Windows::new(recent);
         let mut of_row = Vec::with_capacity(steps.rows());
         for z in episodes {
-            of_row.extend((0..=z.steps.len()).map(|t| windows.intern(&z.steps[..t])));
+            of_row.extend((0..=z.steps.len()).map(|t| windows.intern(&z.steps[..t], t)));
         }
         let q = vec![0.0; windows.shorter.len() * steps.actions()];
         let list = steps.list().iter().map(|step| (step.row, step.action.0 as usize)).collect();
@@ -243,12 +259,14 @@ impl Approximator for WindowFit {
 pub struct WindowMemory<'q> {
     q: &'q WindowQ,
     past: Vec<ActionObservation>,
+    time: usize,
 }
 
 impl WindowMemory<'_> {
     /// Begins an episode.
     pub fn reset(&mut self) {
         self.past.clear();
+        self.time = 0;
     }
 
     /// Takes a step into account.
@@ -257,11 +275,13 @@ impl WindowMemory<'_> {
             self.past.remove(0);
         }
         self.past.push(ao);
+        self.time += 1;
     }
 
     /// Q̂(s, a) of every action.
     pub fn values(&self) -> &[f64] {
-        self.q.after(&self.past)
+        let window = self.q.windows.find(&self.past, self.time) as usize;
+        &self.q.q[window * self.q.actions..][..self.q.actions]
     }
 }
 
@@ -284,5 +304,17 @@ impl Policy for WindowPolicy<'_> {
 
     fn observe(&mut self, ao: ActionObservation) {
         self.0.observe(ao);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_told_apart_by_half_octaves() {
+        let first: Vec<usize> = (0..=12).map(|bin| (0..).find(|&t| half_octave(t) == bin).unwrap()).collect();
+        assert_eq!(first, [0, 1, 2, 3, 4, 6, 8, 12, 16, 23, 32, 46, 64]);
+        assert!((1..100_000).all(|t| half_octave(t - 1) <= half_octave(t)));
     }
 }

@@ -13,12 +13,13 @@ use crate::report::{self, plural};
 
 /// See what a policy earns in a domain, or what logs say that it would earn
 #[derive(clap::Args)]
+#[command(group(clap::ArgGroup::new("where").required(true).args(["domain", "logs"])))]
 pub struct Args {
     /// A policy that `foretell plan` or `foretell agent` wrote
     #[arg(value_name = "POLICY")]
     policy: PathBuf,
     /// Let it act here: a built-in domain (see `foretell domains`), a .POMDP file or the map of a maze
-    #[arg(long, value_name = "DOMAIN", required_unless_present = "logs", conflicts_with = "logs")]
+    #[arg(long, value_name = "DOMAIN")]
     domain: Option<String>,
     /// Estimate it from logs alone; best those that it was not planned on
     #[arg(long, value_name = "LOGS", num_args = 1..)]

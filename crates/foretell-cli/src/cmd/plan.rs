@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use foretell::fitted_q::Round;
+use foretell::plan::{Regressor, StateKind};
 use foretell::{Model, PlanOverrides, PlanParams, Trajectory};
 use serde_json::json;
 
@@ -61,7 +62,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     if args.json {
         let report = json!({
             "policy": args.output, "episodes": episodes.len(), "steps": steps, "seconds": seconds,
-            "start_value": value, "change": change, "params": params,
+            "start_value": value, "change": change, "params": plan.params(),
         });
         return report::json(&report);
     }
@@ -70,6 +71,21 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     report::say(format!(
         "  value      {value:.4} at the start, by its own, often rosy estimate; `foretell evaluate` measures it (last change {change:.1e})"
     ))?;
+    report::say(format!("  decides by {}", regressor(plan.params())))?;
     report::say(format!("  policy     {}", args.output.display()))?;
     Ok(())
+}
+
+/// Who estimates Q, in words.
+fn regressor(params: &PlanParams) -> String {
+    let states = match params.state {
+        StateKind::Last => "trees over the last observations",
+        StateKind::Predictive | StateKind::Memory => "trees over the states of the model",
+    };
+    let table = format!("a table over the last {} and the time", plural(params.window as u64, "step"));
+    match params.regressor {
+        Regressor::Trees => states.to_string(),
+        Regressor::Table => table,
+        Regressor::Mean | Regressor::Auto => format!("the mean of {states} and {table}"),
+    }
 }

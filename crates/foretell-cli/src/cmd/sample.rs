@@ -46,7 +46,11 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     if !(0.0..=1.0).contains(&args.epsilon) {
         anyhow::bail!("epsilon = {}: must be between 0 and 1", args.epsilon);
     }
-    let plan = if args.policy == Path::new(UNIFORM) { None } else { Some(Plan::load(&args.policy)?) };
+    let plan = match &args.policy {
+        uniform if uniform == Path::new(UNIFORM) => None,
+        file if file.is_file() => Some(Plan::load(file)?),
+        other => anyhow::bail!("--policy {}: neither `uniform` nor the file of a policy", other.display()),
+    };
     let greedy = plan.as_ref().map(|plan| plan.policies_for(domain.alphabet())).transpose()?;
     let actions = domain.alphabet().actions().len();
     let policy = || -> Box<dyn Policy> {

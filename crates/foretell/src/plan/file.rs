@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Plan, PlanParams, StateKind};
+use super::{Plan, PlanParams, PlanQ, Regressor, StateKind};
 use crate::data::Alphabet;
 use crate::error::{Error, Result};
 use crate::filter::{Filter, PredictiveState};
@@ -13,7 +13,7 @@ use crate::model::Model;
 use crate::tensors::{self, Array, Arrays, Kind};
 use crate::tree_q::{Ensembles, TreeQ};
 use crate::trees::{Forest, ForestArrays};
-use crate::window::{WindowArrays, WindowQ};
+use crate::window::{Recent, WindowArrays, WindowQ};
 
 const POLICY: Kind = Kind { name: "policy", again: "plan again", verb: "plan" };
 
@@ -22,6 +22,12 @@ const POLICY: Kind = Kind { name: "policy", again: "plan again", verb: "plan" };
 struct Header {
     params: PlanParams,
     alphabet: Alphabet,
+    trees: Option<Trees>,
+}
+
+/// What it says of trees.
+#[derive(Serialize, Deserialize)]
+struct Trees {
     /// Whether each action was taken in the logs.
     taken: Vec<bool>,
     /// Width of the rows of each forest; none where there is no forest.
@@ -44,52 +50,49 @@ impl Plan {
     /// The plan as the bytes of a safetensors file.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut arrays = Vec::new();
-        let mut widths = Vec::new();
-        for (i, forest) in self.trees.forests.iter().enumerate() {
-            widths.push(forest.as_ref().map(|forest| forest.trees().width()));
-            let Some(forest) = forest else { continue };
-            let ForestArrays { roots, features, thresholds, children, values, .. } = forest.to_arrays();
-            arrays.push(Array::u32s(format!("forest{i}_roots"), &[roots.len()], &roots));
-            arrays.push(Array::u32s(format!("forest{i}_features"), &[features.len()], &features));
-            arrays.push(Array::f32s(format!("forest{i}_thresholds"), &thresholds));
-            arrays.push(Array::u32s(format!("forest{i}_children"), &[children.len()], &children));
-            arrays.push(Array::f64s(format!("forest{i}_values"), &[values.len()], &values));
-        }
-        if let Some(window) = &self.window {
-            let WindowArrays { shorter, steps, q } = window.to_arrays();
-            arrays.push(Array::u32s("window_shorter", &[shorter.len()], &shorter));
-            arrays.push(Array::u32s("window_steps", &[shorter.len(), 2], &steps));
-            arrays.push(Array::f64s("window_q", &[shorter.len(), self.trees.taken.len()], &q));
+        let trees = self.q.trees.as_ref().map(|trees| write_trees(trees, &mut arrays));
+        if let Some(table) = &self.q.table {
+            let WindowArrays { shorter, tokens, q } = table.to_arrays();
+            arrays.push(Array::u32s("table_shorter", &[shorter.len()], &shorter));
+            arrays.push(Array::u32s("table_tokens", &[shorter.len(), 2], &tokens));
+            arrays.push(Array::f64s("table_q", &[shorter.len(), self.alphabet.actions().len()], &q));
         }
         if let Some(model) = &self.model {
             arrays.push(Array::bytes("model", model.to_bytes()));
         }
         let (params, alphabet) = (self.params.clone(), self.alphabet.clone());
-        tensors::to_bytes(POLICY, Header { params, alphabet, taken: self.trees.taken.clone(), widths }, &arrays)
+        tensors::to_bytes(POLICY, Header { params, alphabet, trees }, &arrays)
     }
 
     /// Reads a plan from the bytes of a safetensors file; `file` is named in errors.
     pub fn from_bytes(bytes: &[u8], file: &str) -> Result<Plan> {
         let (header, arrays): (Header, _) = Arrays::open(POLICY, bytes, file)?;
-        let Header { params, alphabet, taken, widths } = header;
+        let Header { params, alphabet, trees } = header;
         params.validate().map_err(|e| arrays.damaged(&e.to_string()))?;
-        let forest = |(i, width): (usize, &Option<usize>)| width.map(|width| read_forest(&arrays, i, width)).transpose();
-        let forests = widths.iter().enumerate().map(forest).collect::<Result<Vec<_>>>()?;
         let model = match params.state {
             StateKind::Last => None,
             StateKind::Predictive | StateKind::Memory => Some(Model::from_bytes(&arrays.bytes("model")?, file)?),
         };
-        let expected = if params.ensembles == Ensembles::Joint { 1 } else { taken.len() };
-        let window = (params.window > 0).then(|| read_window(&arrays, params.window, taken.len())).transpose()?;
-        let trees = TreeQ { ensembles: params.ensembles, forests, taken };
-        let plan = Plan { params, alphabet, model, trees, window };
-        let actions = plan.alphabet.actions().len();
-        let whole = actions > 0
-            && plan.trees.taken.len() == actions
-            && plan.trees.forests.len() == expected
-            && plan.model.as_ref().is_none_or(|model| *model.alphabet() == plan.alphabet)
-            && widths.iter().flatten().all(|&width| width == plan.width());
-        if whole { Ok(plan) } else { Err(arrays.damaged("its forests do not match its actions and states")) }
+        let trees = trees.map(|trees| read_trees(&arrays, params.ensembles, trees)).transpose()?;
+        let has_table = params.regressor != Regressor::Trees;
+        let table = has_table.then(|| read_table(&arrays, params.window, alphabet.actions().len())).transpose()?;
+        let plan = Plan { params, alphabet, model, q: PlanQ { trees, table } };
+        if plan.is_whole() { Ok(plan) } else { Err(arrays.damaged("its parts do not match its actions and states")) }
+    }
+
+    fn is_whole(&self) -> bool {
+        let (actions, regressor) = (self.alphabet.actions().len(), self.params.regressor);
+        let trees_fit = |trees: &TreeQ| {
+            let forests = if self.params.ensembles == Ensembles::Joint { 1 } else { actions };
+            trees.taken.len() == actions
+                && trees.forests.len() == forests
+                && trees.forests.iter().flatten().all(|forest| forest.trees().width() == self.width())
+        };
+        actions > 0
+            && regressor != Regressor::Auto
+            && self.q.trees.is_some() == (regressor != Regressor::Table)
+            && self.q.trees.as_ref().is_none_or(trees_fit)
+            && self.model.as_ref().is_none_or(|model| *model.alphabet() == self.alphabet)
     }
 
     /// Width of the rows of its forests.
@@ -103,13 +106,30 @@ impl Plan {
     }
 }
 
-fn read_window(arrays: &Arrays<'_>, pairs: usize, actions: usize) -> Result<WindowQ> {
-    let parts = WindowArrays {
-        shorter: arrays.u32s("window_shorter")?,
-        steps: arrays.u32s("window_steps")?,
-        q: arrays.f64s("window_q")?,
-    };
-    WindowQ::from_arrays(pairs, actions, parts).ok_or_else(|| arrays.damaged("its windows contradict each other"))
+fn write_trees(trees: &TreeQ, arrays: &mut Vec<Array>) -> Trees {
+    for (i, forest) in trees.forests.iter().enumerate() {
+        let Some(forest) = forest else { continue };
+        let ForestArrays { roots, features, thresholds, children, values, .. } = forest.to_arrays();
+        arrays.push(Array::u32s(format!("forest{i}_roots"), &[roots.len()], &roots));
+        arrays.push(Array::u32s(format!("forest{i}_features"), &[features.len()], &features));
+        arrays.push(Array::f32s(format!("forest{i}_thresholds"), &thresholds));
+        arrays.push(Array::u32s(format!("forest{i}_children"), &[children.len()], &children));
+        arrays.push(Array::f64s(format!("forest{i}_values"), &[values.len()], &values));
+    }
+    let width = |forest: &Option<Forest>| forest.as_ref().map(|forest| forest.trees().width());
+    Trees { taken: trees.taken.clone(), widths: trees.forests.iter().map(width).collect() }
+}
+
+fn read_trees(arrays: &Arrays<'_>, ensembles: Ensembles, trees: Trees) -> Result<TreeQ> {
+    let forest = |(i, width): (usize, &Option<usize>)| width.map(|width| read_forest(arrays, i, width)).transpose();
+    let forests = trees.widths.iter().enumerate().map(forest).collect::<Result<Vec<_>>>()?;
+    Ok(TreeQ { ensembles, forests, taken: trees.taken })
+}
+
+fn read_table(arrays: &Arrays<'_>, pairs: usize, actions: usize) -> Result<WindowQ> {
+    let (shorter, tokens, q) = (arrays.u32s("table_shorter")?, arrays.u32s("table_tokens")?, arrays.f64s("table_q")?);
+    WindowQ::from_arrays(Recent::PairsAndTime(pairs), actions, WindowArrays { shorter, tokens, q })
+        .ok_or_else(|| arrays.damaged("its table contradicts itself"))
 }
 
 fn read_forest(arrays: &Arrays<'_>, i: usize, width: usize) -> Result<Forest> {

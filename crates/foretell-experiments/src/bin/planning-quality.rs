@@ -1,0 +1,217 @@
+//! What do policies earn that were planned from logs alone [H14 §6.4]?
+//!
+//! `planning-quality FOLDER [--quick]` writes `planning-quality.csv` (every seed), `planning-quality.md` (means over seeds) and
+//! `planning-quality.json` (what was run) into FOLDER. `--quick` takes two seeds and a tenth of the episodes.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use foretell::agent::Sampling;
+use foretell::baselines::{Test, Tested};
+use foretell::plan::{Regressor, StateKind};
+use foretell::returns::Mean;
+use foretell::{Agent, AgentParams, Domain, LearnParams, PlanParams, Seed, domains};
+use serde_json::json;
+
+/// Random episodes that policies are planned from, and those of Algorithm 2 in all.
+const EPISODES: usize = 10_000;
+/// Episodes of the paper's planner.
+const PAPER_EPISODES: usize = 1000;
+/// d′ of the paper's models, and of ours.
+const PAPER_RANK: usize = 5;
+const RANK: usize = 20;
+/// Rounds of Algorithm 2.
+const ROUNDS: usize = 5;
+const TEST_EPISODES: usize = 5000;
+const FIRST_SEED: u64 = 201;
+
+/// A domain, and how it is planned in.
+struct Setting {
+    domain: &'static str,
+    seeds: u64,
+    /// Of planning.
+    discount: f64,
+    /// Whether the return is that of the domain's discount, or the plain sum.
+    discounted: bool,
+    /// Whether Algorithm 2 is tried as well.
+    chosen_data: bool,
+}
+
+const SETTINGS: [Setting; 4] = [
+    Setting { domain: "colored-gridworld", seeds: 10, discount: 0.99, discounted: true, chosen_data: true },
+    Setting { domain: "s-pocman", seeds: 5, discount: 0.95, discounted: false, chosen_data: false },
+    Setting { domain: "pocman", seeds: 5, discount: 0.95, discounted: false, chosen_data: false },
+    Setting { domain: "amm-cpsr", seeds: 5, discount: 0.99, discounted: true, chosen_data: true },
+];
+
+/// What a policy earned with one seed.
+struct Row {
+    domain: &'static str,
+    policy: String,
+    seed: u64,
+    value: f64,
+    ci95: f64,
+    seconds: f64,
+}
+
+fn main() -> anyhow::Result<()> {
+    let quick = std::env::args().any(|arg| arg == "--quick");
+    let folder = std::env::args().skip(1).find(|arg| !arg.starts_with("--"));
+    let folder = PathBuf::from(folder.unwrap_or_else(|| "results".into()));
+    let started = Instant::now();
+    let mut rows = Vec::new();
+    for setting in &SETTINGS {
+        let domain = domains::get(setting.domain)?;
+        for seed in FIRST_SEED..FIRST_SEED + if quick { 2 } else { setting.seeds } {
+            run(setting, &domain, seed, if quick { 10 } else { 1 }, &mut rows)?;
+            eprintln!("{} seed {seed} done after {:.0} s", setting.domain, started.elapsed().as_secs_f64());
+        }
+    }
+    std::fs::create_dir_all(&folder)?;
+    std::fs::write(folder.join("planning-quality.csv"), csv(&rows)?)?;
+    std::fs::write(folder.join("planning-quality.md"), table(&rows)?)?;
+    let manifest = json!({
+        "episodes": EPISODES, "paper_episodes": PAPER_EPISODES, "rank": RANK, "paper_rank": PAPER_RANK, "rounds": ROUNDS,
+        "test_episodes": TEST_EPISODES, "first_seed": FIRST_SEED, "quick": quick,
+        "default": PlanParams::default(), "paper": PlanParams::paper(),
+        "version": env!("CARGO_PKG_VERSION"), "seconds": started.elapsed().as_secs_f64().round(),
+    });
+    std::fs::write(folder.join("planning-quality.json"), format!("{manifest:#}\n"))?;
+    print!("{}", table(&rows)?);
+    Ok(())
+}
+
+/// A way to get data and plan on it.
+struct Method {
+    name: &'static str,
+    agent: AgentParams,
+    learning: LearnParams,
+    planning: PlanParams,
+    /// Whether tables are planned on the same data.
+    with_baselines: bool,
+}
+
+fn methods(setting: &Setting, seed: u64, less: usize) -> Vec<Method> {
+    let random = |episodes: usize| AgentParams {
+        agent_rounds: 1,
+        episodes: episodes / less,
+        sampling: Sampling::Uniform,
+        ..AgentParams::default()
+    };
+    let learning = LearnParams { rank: RANK, seed, ..LearnParams::default() };
+    let planning = PlanParams { discount: setting.discount, seed, ..PlanParams::default() };
+    let method =
+        |name, planning| Method { name, agent: random(EPISODES), learning: learning.clone(), planning, with_baselines: false };
+    let with = |regressor| PlanParams { regressor, ..planning.clone() };
+    let last = PlanParams { state: StateKind::Last, ..with(Regressor::Trees) };
+    let mut all = vec![
+        Method { with_baselines: true, ..method("foretell", planning.clone()) },
+        method("foretell, trees alone", with(Regressor::Trees)),
+        method("trees on the last 2 observations", last),
+        Method {
+            agent: random(PAPER_EPISODES),
+            learning: LearnParams { rank: PAPER_RANK, seed, ..LearnParams::paper() },
+            ..method("the paper's recipe, 1000 episodes", PlanParams { discount: setting.discount, seed, ..PlanParams::paper() })
+        },
+    ];
+    if setting.chosen_data {
+        let agent = AgentParams { agent_rounds: ROUNDS, episodes: EPISODES / less, ..AgentParams::default() };
+        all.push(Method { agent, ..method("foretell, Algorithm 2", planning) });
+    }
+    all
+}
+
+fn run(setting: &Setting, domain: &Domain, seed: u64, less: usize, rows: &mut Vec<Row>) -> anyhow::Result<()> {
+    let test = Test {
+        domain,
+        episodes: TEST_EPISODES,
+        max_steps: domain.horizon,
+        discount: domain.discount,
+        seed: Seed(seed).stream("test"),
+    };
+    let mut add = |tested: Tested, seconds| {
+        let r = &tested.returns;
+        let (value, ci95) = if setting.discounted { (r.discounted_return, r.discounted_ci95) } else { (r.mean_return, r.ci95) };
+        rows.push(Row { domain: setting.domain, policy: tested.policy, seed, value, ci95, seconds });
+    };
+    for Method { name, agent, learning, planning, with_baselines } in methods(setting, seed, less) {
+        let started = Instant::now();
+        let mut agent = Agent::new(domain, agent, learning, planning, Seed(seed))?;
+        agent.by_ref().collect::<Result<Vec<_>, _>>()?;
+        let seconds = started.elapsed().as_secs_f64();
+        let plan = agent.plan().expect("an agent has at least one round");
+        if with_baselines {
+            test.baselines(agent.episodes(), setting.discount)?.into_iter().for_each(|tested| add(tested, 0.0));
+        }
+        add(Tested { policy: name.into(), returns: test.returns(plan.policies_for(domain.alphabet())?) }, seconds);
+    }
+    if let Some((qmdp, _)) = test.informed() {
+        add(qmdp, 0.0);
+    }
+    Ok(())
+}
+
+fn csv(rows: &[Row]) -> anyhow::Result<String> {
+    let mut text = String::from("domain,policy,seed,return,ci95,seconds\n");
+    for Row { domain, policy, seed, value, ci95, seconds } in rows {
+        writeln!(text, "{domain},\"{policy}\",{seed},{value:.4},{ci95:.4},{seconds:.2}")?;
+    }
+    Ok(text)
+}
+
+fn table(rows: &[Row]) -> anyhow::Result<String> {
+    let mut text =
+        String::from("Mean, standard deviation and least over seeds; ± is half a 95 % interval of the mean over seeds.\n");
+    for setting in &SETTINGS {
+        let what = if setting.discounted { "discounted return" } else { "undiscounted return" };
+        writeln!(text, "\n## {}, {what}\n", setting.domain)?;
+        writeln!(text, "| policy | mean | ± | sd | least | over random | seconds |\n|---|---|---|---|---|---|---|")?;
+        let rows: Vec<&Row> = rows.iter().filter(|row| row.domain == setting.domain).collect();
+        let mut names: Vec<&str> = Vec::new();
+        rows.iter().for_each(|row| {
+            if !names.contains(&single(&row.policy)) {
+                names.push(single(&row.policy))
+            }
+        });
+        let values =
+            |name: &str| rows.iter().filter(|row| single(&row.policy) == name).map(|row| row.value).collect::<Vec<f64>>();
+        let random: Mean = values("random").into_iter().collect();
+        for name in names {
+            let values = values(name);
+            let mean: Mean = values.iter().copied().collect();
+            let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+            let seconds: Mean = rows.iter().filter(|row| single(&row.policy) == name).map(|row| row.seconds).collect();
+            let time = if seconds.mean() > 0.0 { format!("{:.1}", seconds.mean()) } else { "–".into() };
+            let half = t95(values.len()) * mean.sd() / (values.len() as f64).sqrt();
+            let digits = if mean.mean().abs() < 10.0 { 3 } else { 1 };
+            let gain = if random.mean() > 1000.0 {
+                format!("{:+.2} %", 100.0 * (mean.mean() / random.mean() - 1.0))
+            } else {
+                "–".into()
+            };
+            writeln!(
+                text,
+                "| {name} | {:.digits$} | {half:.digits$} | {:.digits$} | {least:.digits$} | {gain} | {time} |",
+                mean.mean(),
+                mean.sd(),
+            )?;
+        }
+    }
+    Ok(text)
+}
+
+/// The best single action may differ between seeds; it has one row.
+fn single(policy: &str) -> &str {
+    if policy.starts_with("always ") { "always the same action" } else { policy }
+}
+
+/// 97.5 % quantile of Student's t with one degree of freedom less than there are seeds.
+fn t95(seeds: usize) -> f64 {
+    match seeds {
+        2 => 12.706,
+        5 => 2.776,
+        10 => 2.262,
+        _ => 1.96,
+    }
+}

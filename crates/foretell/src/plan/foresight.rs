@@ -1,0 +1,64 @@
+//! How well logs are foretold by the model, and by the last steps alone: what predicts better knows more to decide by.
+
+use crate::data::Trajectory;
+use crate::filter::{Filter, PredictiveState};
+use crate::model::Model;
+use crate::ngram::{Counter, NGram, Past};
+use crate::sequence::Fingerprints;
+use crate::source::{Episodes, batches};
+
+/// One of so many episodes is held out.
+const HELD_OUT: usize = 10;
+/// Most episodes that are held out: enough to tell who predicts better.
+const MOST_HELD_OUT: usize = 500;
+/// What is given at least to what was seen: one surprise must not decide.
+const LEAST: f64 = 1e-6;
+
+/// Sums of ln P(o ‖ a, past) over held-out episodes.
+pub(super) struct Foresight {
+    /// Of the model.
+    pub(super) model: f64,
+    /// Of n-grams, which know the last 1, 2, … pairs.
+    pub(super) pairs: Vec<f64>,
+}
+
+impl Foresight {
+    /// On episodes over the model's alphabet. The model has learned from all of them, the n-grams from those not held out.
+    pub(super) fn of(model: &Model, episodes: &[Trajectory], longest: usize) -> Foresight {
+        let fingerprints = Fingerprints::of(model.alphabet());
+        let is_held = |i: usize| i.is_multiple_of(HELD_OUT) && i / HELD_OUT < MOST_HELD_OUT;
+        let (held, others): (Vec<_>, Vec<_>) = episodes.iter().enumerate().partition(|(i, _)| is_held(*i));
+        let mut counter = Counter::new(longest);
+        let others: Vec<_> = others.into_iter().map(|(_, z)| (z.clone(), 1.0)).collect();
+        batches(&others).iter().for_each(|batch: &Episodes| counter.add(&fingerprints, batch));
+        let ngram = counter.finish();
+        let held: Vec<&Trajectory> = held.into_iter().map(|(_, z)| z).collect();
+        let mut state = PredictiveState::new(model);
+        let by_model = held.iter().map(|z| {
+            state.reset();
+            z.steps.iter().map(|&ao| state.update(ao).max(LEAST).ln()).sum::<f64>()
+        });
+        let by_pairs = |length| held.iter().map(|z| foretold(&ngram, &fingerprints, model, length, z)).sum();
+        Foresight { model: by_model.sum(), pairs: (1..=longest).map(by_pairs).collect() }
+    }
+
+    /// The number of pairs by which the logs are best foretold, and how well.
+    pub(super) fn best_window(&self) -> (usize, f64) {
+        let all = (1..).zip(self.pairs.iter().copied());
+        all.fold((1, f64::NEG_INFINITY), |best, this| if this.1 > best.1 { this } else { best })
+    }
+}
+
+/// ln P of an episode by the n-gram with contexts of up to `length` pairs.
+fn foretold(ngram: &NGram, fingerprints: &Fingerprints, model: &Model, length: usize, z: &Trajectory) -> f64 {
+    let symbols = model.alphabet().observations().len();
+    let (mut past, mut p) = (Past::new(length), vec![0.0; symbols]);
+    let mut sum = 0.0;
+    for &ao in z.steps.iter().filter(|ao| (ao.observation.0 as usize) < symbols) {
+        p.fill(1.0 / symbols as f64);
+        ngram.smooth(fingerprints, &past, ao.action, &mut p);
+        sum += p[ao.observation.0 as usize].max(LEAST).ln();
+        past.push(fingerprints, ao);
+    }
+    sum
+}
