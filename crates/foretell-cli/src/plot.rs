@@ -162,7 +162,8 @@ where
     let (low, high) = (all().fold(f64::INFINITY, f64::min), all().fold(f64::NEG_INFINITY, f64::max));
     // Bars begin at zero, unless that would hide how they differ.
     let room = 0.05 * (high - low).max(1e-9);
-    let low = if low > 0.0 && low < 0.5 * high { 0.0 } else { low - room };
+    let base = if low > 0.5 * high { low - room } else { 0.0 };
+    let (low, high) = (low.min(base), high.max(base) + room);
     let rows = policies.len() as f64;
 
     area.fill(&WHITE).map_err(failed)?;
@@ -171,7 +172,7 @@ where
         .caption(title, ("sans-serif", 24))
         .x_label_area_size(45)
         .y_label_area_size(190)
-        .build_cartesian_2d(low..high + room, rows..0.0)
+        .build_cartesian_2d(low..high, rows..0.0)
         .map_err(failed)?;
     chart
         .configure_mesh()
@@ -187,7 +188,7 @@ where
     for (i, tested) in policies.iter().enumerate() {
         let (y, value, [from, to]) = (i as f64 + 0.5, tested.returns.discounted_return, ends(tested));
         let colour = COLOURS[if tested.policy == crate::cmd::agent::OWN { 0 } else { 3 }].mix(0.8);
-        let bar = Rectangle::new([(low.max(low.min(0.0)), y - 0.32), (value, y + 0.32)], colour.filled());
+        let bar = Rectangle::new([(base, y - 0.32), (value, y + 0.32)], colour.filled());
         chart.draw_series([bar]).map_err(failed)?;
         chart.draw_series([PathElement::new([(from, y), (to, y)], BLACK.stroke_width(2))]).map_err(failed)?;
         let (_, row) = chart.backend_coord(&(low, y));
@@ -197,6 +198,8 @@ where
     }
     if let Some(bound) = bound {
         chart.draw_series([PathElement::new([(bound, 0.0), (bound, rows)], BLACK.stroke_width(1))]).map_err(failed)?;
+        let style = TextStyle::from(("sans-serif", 15)).pos(Pos::new(HPos::Right, VPos::Top));
+        chart.draw_series([Text::new("most that could be earned ", (bound, 0.02), style)]).map_err(failed)?;
     }
     area.present().map_err(failed)
 }

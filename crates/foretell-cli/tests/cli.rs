@@ -353,6 +353,8 @@ fn logs_say_what_a_policy_would_earn() {
     let folder = Folder::with_model();
     let plan = ["plan", "model.safetensors", "walks.csv", "-o", "policy.safetensors", "--rounds", "5", "--trees", "4"];
     assert!(folder.ok(&plan).contains("\n  decides by "));
+    let trace = parsed(&folder.ok(&[&plan[..], &["--json"]].concat()))["trace"].clone();
+    assert_eq!((trace.as_array().unwrap().len(), keys(&trace[4])), (5, BTreeSet::from(["number", "change", "start_value"])));
     let sample = ["sample", "colored-gridworld", "--policy", "policy.safetensors", "--epsilon", "0.5", "--episodes", "200"];
     folder.ok(&[&sample[..], &["-o", "more.csv"]].concat());
     let evaluate =

@@ -3,6 +3,8 @@
 //! Q̂_k is fitted to r + γ max_a' Q̂_{k−1}(s', a') over all steps (s, a, r, s'), from Q̂_0 = 0. Nothing follows a step that
 //! terminated its episode; after a step where the log was cut, what would have followed counts.
 
+use serde::Serialize;
+
 use crate::data::Action;
 use crate::experience::Steps;
 use crate::trees::Targets;
@@ -49,7 +51,7 @@ enum Choice<'s> {
 }
 
 /// What one round did.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Round {
     /// k, from 1.
     pub number: usize,

@@ -364,7 +364,12 @@ pub struct Greedy<'p> {
     table: Option<WindowMemory<'p>>,
 }
 
-impl Greedy<'_> {
+impl<'p> Greedy<'p> {
+    /// On trees over the states of any filter: an exact belief, the last observations.
+    pub fn new(trees: &'p TreeQ, filter: Box<dyn Filter + Send + 'p>) -> Greedy<'p> {
+        Greedy { trees: Some(trees), filter, table: None }
+    }
+
     /// Where it stands.
     pub fn state(&self) -> &[f64] {
         self.filter.state()

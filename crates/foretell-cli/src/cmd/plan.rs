@@ -49,20 +49,20 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let episodes = reader.by_ref().collect::<Result<Vec<Trajectory>, _>>().map_err(|e| input.blame(e))?;
     super::refuse_new_actions(reader.alphabet(), model.alphabet(), "model")?;
     let bar = RoundsBar::new(params.rounds as u64);
-    let mut last: Option<Round> = None;
+    let mut trace: Vec<Round> = Vec::new();
     let planned = foretell::plan(&model, &episodes, &params, &mut |round| {
         bar.tell(round.number as u64);
-        last = Some(round);
+        trace.push(round);
     });
     bar.finish();
     let plan = planned?;
     plan.save(&args.output)?;
     let (steps, seconds) = (episodes.iter().map(|z| z.steps.len() as u64).sum(), started.elapsed().as_secs_f64());
-    let (value, change) = last.map_or((f64::NAN, f64::NAN), |round| (round.start_value, round.change));
+    let (value, change) = trace.last().map_or((f64::NAN, f64::NAN), |round| (round.start_value, round.change));
     if args.json {
         let report = json!({
             "policy": args.output, "episodes": episodes.len(), "steps": steps, "seconds": seconds,
-            "start_value": value, "change": change, "params": plan.params(),
+            "start_value": value, "change": change, "params": plan.params(), "trace": trace,
         });
         return report::json(&report);
     }
