@@ -28,8 +28,8 @@ from sklearn.ensemble import ExtraTreesRegressor
 TREES, N_MIN, DISCOUNT = 25, 10, 0.99  # as in `foretell plan --preset paper`
 PLANS = {
     "paper": ["--preset", "paper"],
-    "frozen": ["--structure", "frozen", "--state", "predictive"],
-    "default": [],  # the only one with other states: the last observation beside the predictive state
+    "frozen": ["--structure", "frozen", "--state", "predictive", "--regressor", "trees"],
+    "default": [],  # the only one that has the last observation beside the predictive state, and maybe a table beside the trees
 }
 
 
