@@ -47,7 +47,8 @@ impl Steps {
             for (t, ao) in z.steps.iter().enumerate() {
                 let Some(reward) = z.rewards.get(t).copied().flatten() else {
                     let problem = format!("step {} of episode {} has no reward", t + 1, i + 1);
-                    return Err(Error::data(problem, "planning needs a reward at every step; write 0 where there is none"));
+                    let remedy = "give logs with a reward at every step; write 0 only where nothing was earned";
+                    return Err(Error::data(problem, remedy));
                 };
                 if reward.is_nan() || reward.abs() > LARGEST_REWARD {
                     let problem = format!("step {} of episode {} has the reward {reward}", t + 1, i + 1);

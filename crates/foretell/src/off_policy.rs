@@ -7,7 +7,7 @@
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::data::{Action, ActionObservation, Observation, Trajectory};
+use crate::data::{Action, ActionObservation, End, Observation, Trajectory};
 use crate::error::{Error, Result};
 use crate::evaluate::Z95;
 use crate::experience::Steps;
@@ -80,8 +80,17 @@ impl LogTest {
         let fitted_q = self.fitted_q(&steps, &mut fit, &actions);
         let rollouts = plan.model().map(|model| self.rollouts(plan, model, &rewards));
         let same = steps.list().iter().filter(|step| actions[step.row] == step.action).count();
-        let logged = Returns::of(episodes.iter().cloned(), self.discount);
+        let logged = Returns::of(episodes.iter().map(|z| self.cut(z)), self.discount);
         Ok(LogValue { logged, fitted_q, rollouts, same_action: same as f64 / steps.list().len() as f64 })
+    }
+
+    /// As much of an episode as counts.
+    fn cut(&self, z: &Trajectory) -> Trajectory {
+        if z.steps.len() <= self.max_steps {
+            return z.clone();
+        }
+        let (steps, rewards) = (z.steps[..self.max_steps].to_vec(), z.rewards[..self.max_steps].to_vec());
+        Trajectory { steps, rewards, action_probabilities: Vec::new(), end: End::Truncated }
     }
 
     /// Q̂ of as many steps as an episode has, at the start.

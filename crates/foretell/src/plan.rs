@@ -43,7 +43,7 @@ pub enum StateKind {
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Regressor {
     /// Who knows more: trees where the model predicts better than the last steps do, a table where it predicts worse than even
-    /// the last one does, else the mean
+    /// the last one does, else the mean; trees, if the model was learned from other logs
     Auto,
     /// Trees over states, as in the paper
     Trees,
@@ -208,10 +208,11 @@ fn settled(params: &PlanParams, model: &Model, episodes: &[Trajectory]) -> PlanP
     if params.regressor != Regressor::Auto {
         return params.clone();
     }
-    if params.state == StateKind::Last {
-        return PlanParams { regressor: Regressor::Trees, ..params.clone() };
-    }
-    let foresight = Foresight::of(model, episodes, params.window);
+    let foresight = match params.state {
+        StateKind::Last => None,
+        StateKind::Predictive | StateKind::Memory => Foresight::of(model, episodes, params.window),
+    };
+    let Some(foresight) = foresight else { return PlanParams { regressor: Regressor::Trees, ..params.clone() } };
     let (window, pairs) = foresight.best_window();
     let regressor = match foresight.model {
         model if model > pairs => Regressor::Trees,

@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn times_are_told_apart_by_half_octaves() {
-        let first: Vec<usize> = (0..=12).map(|bin| (0..).find(|&t| half_octave(t) == bin).unwrap()).collect();
+        let first: Vec<usize> = (0..=12).map(|bin| (0..100).find(|&t| half_octave(t) == bin).unwrap_or(999)).collect();
         assert_eq!(first, [0, 1, 2, 3, 4, 6, 8, 12, 16, 23, 32, 46, 64]);
         assert!((1..100_000).all(|t| half_octave(t - 1) <= half_octave(t)));
     }

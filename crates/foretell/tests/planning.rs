@@ -199,8 +199,14 @@ fn chosen(name: &str, episodes: usize, rank: usize) -> PlanParams {
 fn who_foretells_better_decides() {
     // In the maze the way one came matters; the birds and their protection say almost all that a small model could know.
     assert_eq!(chosen("colored-gridworld", 2000, 20).regressor, Regressor::Trees);
+    // (few episodes and a small rank, to be quick)
     let birds = chosen("amm-cpsr", 500, 5);
     assert_eq!((birds.regressor, birds.window), (Regressor::Table, 1));
+    // Nobody can say who foretells better what only one of them has learned from.
+    let (_, mut episodes, model) = walks(100);
+    episodes.truncate(50);
+    let plan = plan(&model, &episodes, &PlanParams { rounds: 1, trees: 1, ..PlanParams::default() }, &mut |_| {}).unwrap();
+    assert_eq!(plan.params().regressor, Regressor::Trees);
 }
 
 /// What fitted-Q on the states of a filter earns in the maze, from random walks.

@@ -141,11 +141,17 @@ fn show(report: &Report, args: &Args) -> anyhow::Result<()> {
     if let Some(own) = report.policies.iter().position(|t| t.policy == OWN) {
         let better = report.policies[..own].iter().max_by(|a, b| earned(a).total_cmp(&earned(b)));
         if let Some(better) = better.filter(|t| earned(t) > earned(&report.policies[own])) {
-            report::say(format!("Here \"{}\" earned more than {OWN}: try more --episodes or --agent-rounds.", better.policy))?;
+            report::say(format!(
+                "Here \"{}\" earned more than {OWN}: use it, or try other --episodes, --agent-rounds or --seed.",
+                better.policy
+            ))?;
         }
     }
     let tests = report::plural(args.test_episodes, "episode");
-    report::say(format!("± is half a 95 % interval over {tests}. All of it took {:.1} s.", report.seconds))?;
+    report::say(format!(
+        "± is half a 95 % interval over {tests}; another --seed samples and learns anew. All of it took {:.1} s.",
+        report.seconds
+    ))?;
     for (what, path) in [("policy", &args.output), ("picture", &args.plot)] {
         if let Some(path) = path {
             report::say(format!("{what} in {}", path.display()))?;

@@ -134,7 +134,9 @@ fn show(report: &LogReport) -> anyhow::Result<()> {
         Some(false) => report::say(
             "warning: the two estimates disagree, so trust neither; more logs, or logs nearer to what the policy does, would tell",
         ),
-        Some(true) => report::say("The two estimates agree."),
+        Some(true) => {
+            report::say("The two estimates do not contradict each other; both see with the model's eyes, so this is no proof.")
+        }
         None => report::say("The policy has no model, so there is no second estimate."),
     }?;
     Ok(())

@@ -69,7 +69,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let (all, steps) = (plural(episodes.len() as u64, "episode"), plural(steps, "step"));
     report::say(format!("planned on {all}, {steps} in {seconds:.2} s"))?;
     report::say(format!(
-        "  value      {value:.4} at the start, by its own, often rosy estimate; `foretell evaluate` measures it (last change {change:.1e})"
+        "  value      {value:.4} at the start, by its own rosy estimate, discounted and as if episodes were never cut (last change {change:.1e})"
     ))?;
     report::say(format!("  decides by {}", regressor(plan.params())))?;
     report::say(format!("  policy     {}", args.output.display()))?;

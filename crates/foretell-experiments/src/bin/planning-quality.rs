@@ -1,8 +1,9 @@
 //! What do policies earn that were planned from logs alone [H14 §6.4]?
 //!
-//! `planning-quality FOLDER [--quick]` writes `planning-quality.csv` (every seed), `planning-quality.md` (means over seeds) and
-//! `planning-quality.json` (what was run) into FOLDER. `--quick` takes two seeds and a tenth of the episodes.
+//! `planning-quality FOLDER [DOMAIN] [--quick]` writes `planning-DOMAIN.csv` (every seed), `planning-DOMAIN.md` (means over seeds) and
+//! `planning-DOMAIN.json` (what was run) into FOLDER, for one domain or all. `--quick` takes two seeds and a tenth of the episodes.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -23,6 +24,8 @@ const PAPER_RANK: usize = 5;
 const RANK: usize = 20;
 /// Rounds of Algorithm 2.
 const ROUNDS: usize = 5;
+/// n_min of larger leaves.
+const LARGE_LEAVES: usize = 30;
 const TEST_EPISODES: usize = 5000;
 const FIRST_SEED: u64 = 201;
 
@@ -36,13 +39,15 @@ struct Setting {
     discounted: bool,
     /// Whether Algorithm 2 is tried as well.
     chosen_data: bool,
+    /// Whether larger leaves beside a table are tried as well.
+    large_leaves: bool,
 }
 
 const SETTINGS: [Setting; 4] = [
-    Setting { domain: "colored-gridworld", seeds: 10, discount: 0.99, discounted: true, chosen_data: true },
-    Setting { domain: "s-pocman", seeds: 5, discount: 0.95, discounted: false, chosen_data: false },
-    Setting { domain: "pocman", seeds: 5, discount: 0.95, discounted: false, chosen_data: false },
-    Setting { domain: "amm-cpsr", seeds: 5, discount: 0.99, discounted: true, chosen_data: true },
+    Setting { domain: "colored-gridworld", seeds: 10, discount: 0.99, discounted: true, chosen_data: true, large_leaves: false },
+    Setting { domain: "s-pocman", seeds: 5, discount: 0.95, discounted: false, chosen_data: false, large_leaves: true },
+    Setting { domain: "pocman", seeds: 5, discount: 0.95, discounted: false, chosen_data: false, large_leaves: false },
+    Setting { domain: "amm-cpsr", seeds: 5, discount: 0.99, discounted: true, chosen_data: true, large_leaves: false },
 ];
 
 /// What a policy earned with one seed.
@@ -57,28 +62,31 @@ struct Row {
 
 fn main() -> anyhow::Result<()> {
     let quick = std::env::args().any(|arg| arg == "--quick");
-    let folder = std::env::args().skip(1).find(|arg| !arg.starts_with("--"));
-    let folder = PathBuf::from(folder.unwrap_or_else(|| "results".into()));
-    let started = Instant::now();
-    let mut rows = Vec::new();
-    for setting in &SETTINGS {
+    let mut words = std::env::args().skip(1).filter(|arg| !arg.starts_with("--"));
+    let folder = PathBuf::from(words.next().unwrap_or_else(|| "results".into()));
+    let only = words.next();
+    std::fs::create_dir_all(&folder)?;
+    for setting in SETTINGS.iter().filter(|setting| only.as_ref().is_none_or(|name| name == setting.domain)) {
+        let started = Instant::now();
         let domain = domains::get(setting.domain)?;
+        let mut rows = Vec::new();
         for seed in FIRST_SEED..FIRST_SEED + if quick { 2 } else { setting.seeds } {
             run(setting, &domain, seed, if quick { 10 } else { 1 }, &mut rows)?;
             eprintln!("{} seed {seed} done after {:.0} s", setting.domain, started.elapsed().as_secs_f64());
         }
+        let write =
+            |extension, text: String| std::fs::write(folder.join(format!("planning-{}.{extension}", setting.domain)), text);
+        write("csv", csv(&rows)?)?;
+        write("md", table(setting, &rows)?)?;
+        let manifest = json!({
+            "episodes": EPISODES, "paper_episodes": PAPER_EPISODES, "rank": RANK, "paper_rank": PAPER_RANK, "rounds": ROUNDS,
+            "test_episodes": TEST_EPISODES, "first_seed": FIRST_SEED, "quick": quick, "discount": setting.discount,
+            "default": PlanParams::default(), "paper": PlanParams::paper(),
+            "version": env!("CARGO_PKG_VERSION"), "seconds": started.elapsed().as_secs_f64().round(),
+        });
+        write("json", format!("{manifest:#}\n"))?;
+        print!("{}", table(setting, &rows)?);
     }
-    std::fs::create_dir_all(&folder)?;
-    std::fs::write(folder.join("planning-quality.csv"), csv(&rows)?)?;
-    std::fs::write(folder.join("planning-quality.md"), table(&rows)?)?;
-    let manifest = json!({
-        "episodes": EPISODES, "paper_episodes": PAPER_EPISODES, "rank": RANK, "paper_rank": PAPER_RANK, "rounds": ROUNDS,
-        "test_episodes": TEST_EPISODES, "first_seed": FIRST_SEED, "quick": quick,
-        "default": PlanParams::default(), "paper": PlanParams::paper(),
-        "version": env!("CARGO_PKG_VERSION"), "seconds": started.elapsed().as_secs_f64().round(),
-    });
-    std::fs::write(folder.join("planning-quality.json"), format!("{manifest:#}\n"))?;
-    print!("{}", table(&rows)?);
     Ok(())
 }
 
@@ -115,6 +123,10 @@ fn methods(setting: &Setting, seed: u64, less: usize) -> Vec<Method> {
             ..method("the paper's recipe, 1000 episodes", PlanParams { discount: setting.discount, seed, ..PlanParams::paper() })
         },
     ];
+    if setting.large_leaves {
+        let mean = PlanParams { min_split: LARGE_LEAVES, ..with(Regressor::Mean) };
+        all.push(method("foretell, trees and table, n_min 30", mean));
+    }
     if setting.chosen_data {
         let agent = AgentParams { agent_rounds: ROUNDS, episodes: EPISODES / less, ..AgentParams::default() };
         all.push(Method { agent, ..method("foretell, Algorithm 2", planning) });
@@ -160,43 +172,31 @@ fn csv(rows: &[Row]) -> anyhow::Result<String> {
     Ok(text)
 }
 
-fn table(rows: &[Row]) -> anyhow::Result<String> {
-    let mut text =
-        String::from("Mean, standard deviation and least over seeds; ± is half a 95 % interval of the mean over seeds.\n");
-    for setting in &SETTINGS {
-        let what = if setting.discounted { "discounted return" } else { "undiscounted return" };
-        writeln!(text, "\n## {}, {what}\n", setting.domain)?;
-        writeln!(text, "| policy | mean | ± | sd | least | over random | seconds |\n|---|---|---|---|---|---|---|")?;
-        let rows: Vec<&Row> = rows.iter().filter(|row| row.domain == setting.domain).collect();
-        let mut names: Vec<&str> = Vec::new();
-        rows.iter().for_each(|row| {
-            if !names.contains(&single(&row.policy)) {
-                names.push(single(&row.policy))
-            }
-        });
-        let values =
-            |name: &str| rows.iter().filter(|row| single(&row.policy) == name).map(|row| row.value).collect::<Vec<f64>>();
-        let random: Mean = values("random").into_iter().collect();
-        for name in names {
-            let values = values(name);
-            let mean: Mean = values.iter().copied().collect();
-            let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-            let seconds: Mean = rows.iter().filter(|row| single(&row.policy) == name).map(|row| row.seconds).collect();
-            let time = if seconds.mean() > 0.0 { format!("{:.1}", seconds.mean()) } else { "–".into() };
-            let half = t95(values.len()) * mean.sd() / (values.len() as f64).sqrt();
-            let digits = if mean.mean().abs() < 10.0 { 3 } else { 1 };
-            let gain = if random.mean() > 1000.0 {
-                format!("{:+.2} %", 100.0 * (mean.mean() / random.mean() - 1.0))
-            } else {
-                "–".into()
-            };
-            writeln!(
-                text,
-                "| {name} | {:.digits$} | {half:.digits$} | {:.digits$} | {least:.digits$} | {gain} | {time} |",
-                mean.mean(),
-                mean.sd(),
-            )?;
-        }
+fn table(setting: &Setting, rows: &[Row]) -> anyhow::Result<String> {
+    let what = if setting.discounted { "Discounted" } else { "Undiscounted" };
+    let mut text = format!(
+        "{what} return in {}: mean, standard deviation and least over seeds; ± is half a 95 % interval of the mean over seeds.\n\n",
+        setting.domain
+    );
+    writeln!(text, "| policy | mean | ± | sd | least | over random | seconds |\n|---|---|---|---|---|---|---|")?;
+    let mut names: Vec<&str> = rows.iter().map(|row| single(&row.policy)).collect();
+    let mut seen = HashSet::new();
+    names.retain(|name| seen.insert(*name));
+    let of = |name: &str| rows.iter().filter(move |row| single(&row.policy) == name).collect::<Vec<&Row>>();
+    let random: Mean = of("random").iter().map(|row| row.value).collect();
+    for name in names {
+        let rows = of(name);
+        let mean: Mean = rows.iter().map(|row| row.value).collect();
+        let seconds: Mean = rows.iter().map(|row| row.seconds).collect();
+        let least = rows.iter().map(|row| row.value).fold(f64::INFINITY, f64::min);
+        let half = t95(rows.len()) * mean.sd() / (rows.len() as f64).sqrt();
+        let time = if seconds.mean() > 0.0 { format!("{:.1}", seconds.mean()) } else { "–".into() };
+        let gain = 100.0 * (mean.mean() / random.mean() - 1.0);
+        // A share of what is near zero, or below it, says nothing.
+        let gain = if random.mean() > 1.0 { format!("{gain:+.2} %") } else { "–".into() };
+        let digits = if setting.discounted && random.mean() < 1.0 { 3 } else { 1 };
+        let [mean, half, sd, least] = [mean.mean(), half, mean.sd(), least].map(|x| format!("{x:.digits$}"));
+        writeln!(text, "| {name} | {mean} | {half} | {sd} | {least} | {gain} | {time} |")?;
     }
     Ok(text)
 }

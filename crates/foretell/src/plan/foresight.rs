@@ -5,7 +5,7 @@ use crate::filter::{Filter, PredictiveState};
 use crate::model::Model;
 use crate::ngram::{Counter, NGram, Past};
 use crate::sequence::Fingerprints;
-use crate::source::{Episodes, batches};
+use crate::source::batches;
 
 /// One of so many episodes is held out.
 const HELD_OUT: usize = 10;
@@ -23,23 +23,33 @@ pub(super) struct Foresight {
 }
 
 impl Foresight {
-    /// On episodes over the model's alphabet. The model has learned from all of them, the n-grams from those not held out.
-    pub(super) fn of(model: &Model, episodes: &[Trajectory], longest: usize) -> Foresight {
-        let fingerprints = Fingerprints::of(model.alphabet());
+    /// On episodes over the model's alphabet. The n-grams are counted in those that are not held out; the model has learned from all
+    /// of them, an advantage that it keeps on purpose: a model that predicts a little worse may still remember what decides.
+    /// `None` if the model was learned from other logs: then there is nothing to compare.
+    pub(super) fn of(model: &Model, episodes: &[Trajectory], longest: usize) -> Option<Foresight> {
+        let steps: usize = episodes.iter().map(|z| z.steps.len()).sum();
+        if (model.episodes, model.steps) != (episodes.len() as u64, steps as u64) {
+            return None;
+        }
         let is_held = |i: usize| i.is_multiple_of(HELD_OUT) && i / HELD_OUT < MOST_HELD_OUT;
-        let (held, others): (Vec<_>, Vec<_>) = episodes.iter().enumerate().partition(|(i, _)| is_held(*i));
+        let (held, others): (Vec<_>, Vec<_>) = episodes.iter().cloned().enumerate().partition(|(i, _)| is_held(*i));
+        let others: Vec<(Trajectory, f64)> = others.into_iter().map(|(_, z)| (z, 1.0)).collect();
+        let held: Vec<Trajectory> = held.into_iter().map(|(_, z)| z).collect();
+
+        let fingerprints = Fingerprints::of(model.alphabet());
         let mut counter = Counter::new(longest);
-        let others: Vec<_> = others.into_iter().map(|(_, z)| (z.clone(), 1.0)).collect();
-        batches(&others).iter().for_each(|batch: &Episodes| counter.add(&fingerprints, batch));
+        batches(&others).iter().for_each(|batch| counter.add(&fingerprints, batch));
         let ngram = counter.finish();
-        let held: Vec<&Trajectory> = held.into_iter().map(|(_, z)| z).collect();
+        let symbols = model.alphabet().observations().len();
+        let by_pairs = |length| held.iter().map(|z| by_ngram(&ngram, &fingerprints, symbols, length, z)).sum();
+        let pairs = (1..=longest).map(by_pairs).collect();
+
         let mut state = PredictiveState::new(model);
         let by_model = held.iter().map(|z| {
             state.reset();
             z.steps.iter().map(|&ao| state.update(ao).max(LEAST).ln()).sum::<f64>()
         });
-        let by_pairs = |length| held.iter().map(|z| foretold(&ngram, &fingerprints, model, length, z)).sum();
-        Foresight { model: by_model.sum(), pairs: (1..=longest).map(by_pairs).collect() }
+        Some(Foresight { model: by_model.sum(), pairs })
     }
 
     /// The number of pairs by which the logs are best foretold, and how well.
@@ -50,8 +60,7 @@ impl Foresight {
 }
 
 /// ln P of an episode by the n-gram with contexts of up to `length` pairs.
-fn foretold(ngram: &NGram, fingerprints: &Fingerprints, model: &Model, length: usize, z: &Trajectory) -> f64 {
-    let symbols = model.alphabet().observations().len();
+fn by_ngram(ngram: &NGram, fingerprints: &Fingerprints, symbols: usize, length: usize, z: &Trajectory) -> f64 {
     let (mut past, mut p) = (Past::new(length), vec![0.0; symbols]);
     let mut sum = 0.0;
     for &ao in z.steps.iter().filter(|ao| (ao.observation.0 as usize) < symbols) {
