@@ -308,6 +308,8 @@ fn a_plan_is_made_tested_and_asked_for_actions() {
         ["episodes", "mean_return", "ci95", "discounted_return", "discounted_ci95", "mean_length", "terminated", "by_seed"];
     assert_eq!(keys(&report), BTreeSet::from(fields));
     assert_eq!((&report["episodes"], report["by_seed"].as_array().unwrap().len()), (&json!(400), 2));
+    let elsewhere = folder.run(&["evaluate", "policy.safetensors", "--domain", "gridworld", "--episodes", "10"], b"");
+    assert!(elsewhere.err.contains("was never met in the logs of the policy; was it made for gridworld?"), "{}", elsewhere.err);
 
     let ran = folder.run(&["act", "policy.safetensors"], b"....\nno such view\n\n....\n");
     assert_eq!(ran.err, "line 2: observation \"no such view\" was never met in the logs of the policy\n");

@@ -68,6 +68,7 @@ const FAILURES: &[&str] = &[
     "agent|tiger|--plot|x.gif",
     "agent|tiger|--sampling-policy|missing.safetensors",
     "sample|tiger|--epsilon|2|-o|out.csv",
+    "sample|tiger|--epsilon|0.5|-o|out.csv",
     "watch|missing.safetensors|--domain|tiger",
     "watch|model.safetensors|--domain|colored-gridworld",
     "watch|model.safetensors",

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use foretell::baselines::Test;
 use foretell::off_policy::{Estimate, LogTest, LogValue};
 use foretell::returns::{Mean, Returns};
-use foretell::{Plan, Seed, Trajectory, domains};
+use foretell::{Observation, Plan, Seed, Trajectory, domains};
 use serde::Serialize;
 
 use crate::input::LogArgs;
@@ -58,6 +58,10 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     }
 }
 
+/// Episodes in which unknown observations are counted, and the share of them that is worth a warning.
+const TRIAL: usize = 200;
+const MUCH_UNKNOWN: f64 = 0.02;
+
 /// All episodes together, and the seeds one by one.
 #[derive(Serialize)]
 struct Report {
@@ -75,6 +79,17 @@ fn in_domain(args: &Args, plan: &Plan, domain: &str) -> anyhow::Result<()> {
     let test = |seed| Test { domain: &domain, episodes: args.episodes as usize, max_steps, discount, seed: Seed(seed) };
     let by_seed: Vec<Returns> = (args.seed..args.seed + args.seeds).map(|seed| test(seed).returns(&policy)).collect();
     let all = Returns::pooled(&by_seed);
+    let trial = domains::sample_with(&domain, &policy, TRIAL, max_steps, Seed(args.seed));
+    let seen: Vec<Observation> = trial.flat_map(|z| z.steps).map(|ao| ao.observation).collect();
+    let is_unknown = |o: &&Observation| plan.alphabet().same_observation(domain.alphabet().symbol(**o)).is_none();
+    let unknown = seen.iter().filter(is_unknown).count() as f64 / seen.len().max(1) as f64;
+    if unknown > MUCH_UNKNOWN {
+        let share = report::percent(unknown);
+        eprintln!(
+            "warning: {share} of what it sees here was never met in the logs of the policy; was it made for {}?",
+            domain.name
+        );
+    }
     if args.json {
         let by_seed = if args.seeds > 1 { by_seed } else { Vec::new() };
         return report::json(&Report { all, by_seed });

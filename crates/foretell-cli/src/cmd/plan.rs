@@ -48,6 +48,10 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let mut reader = input.logs.open(model.alphabet().clone())?;
     let episodes = reader.by_ref().collect::<Result<Vec<Trajectory>, _>>().map_err(|e| input.blame(e))?;
     super::refuse_new_actions(reader.alphabet(), model.alphabet(), "model")?;
+    let mut rewards = episodes.iter().flat_map(|z| &z.rewards).flatten();
+    if let Some(first) = rewards.next().filter(|first| rewards.all(|reward| reward == *first)) {
+        eprintln!("warning: every reward in the logs is {first}, so they cannot tell a good policy from a bad one");
+    }
     let bar = RoundsBar::new(params.rounds as u64);
     let mut trace: Vec<Round> = Vec::new();
     let planned = foretell::plan(&model, &episodes, &params, &mut |round| {

@@ -47,6 +47,9 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         anyhow::bail!("epsilon = {}: must be between 0 and 1", args.epsilon);
     }
     let plan = match &args.policy {
+        uniform if uniform == Path::new(UNIFORM) && args.epsilon > 0.0 => {
+            anyhow::bail!("--epsilon {}: needs the file of a policy, --policy FILE", args.epsilon)
+        }
         uniform if uniform == Path::new(UNIFORM) => None,
         file if file.is_file() => Some(Plan::load(file)?),
         other => anyhow::bail!("--policy {}: neither `uniform` nor the file of a policy", other.display()),
