@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Plan, PlanParams, PlanQ, Regressor, StateKind};
 use crate::data::Alphabet;
 use crate::error::{Error, Result};
-use crate::filter::{Filter, PredictiveState};
-use crate::memory::{LastObservations, WithLast};
+use crate::filter::Filter;
 use crate::model::Model;
 use crate::tensors::{self, Array, Arrays, Kind};
 use crate::tree_q::{Ensembles, TreeQ};
@@ -97,11 +96,7 @@ impl Plan {
 
     /// Width of the rows of its forests.
     fn width(&self) -> usize {
-        let state = match (&self.model, self.params.state) {
-            (Some(model), StateKind::Predictive) => model.rank(),
-            (Some(model), _) => WithLast::new(PredictiveState::new(model), &self.alphabet).state().len(),
-            (None, _) => LastObservations::new(&self.alphabet, self.params.last).state().len(),
-        };
+        let state = self.filter().state().len();
         state + if self.params.ensembles == Ensembles::Joint { self.alphabet.actions().len() } else { 0 }
     }
 }
