@@ -24,6 +24,8 @@ const MOST_COUNTS: usize = 1 << 21;
 #[derive(Clone, Debug)]
 pub(crate) struct Counter {
     levels: Vec<Level>,
+    /// Fingerprints of the steps last counted; kept for its room.
+    pairs: Vec<u64>,
 }
 
 /// Counts of what follows the contexts of one length, by context and observation.
@@ -86,13 +88,16 @@ impl Past {
 
 impl Counter {
     pub(crate) fn new(length: usize) -> Counter {
-        Counter { levels: (0..=length).map(|length| Level { length, ..Level::default() }).collect() }
+        let levels = (0..=length).map(|length| Level { length, ..Level::default() });
+        Counter { levels: levels.collect(), pairs: Vec::new() }
     }
 
     /// Counts every step of the episodes. Fingerprints must cover their symbols.
     pub(crate) fn add(&mut self, f: &Fingerprints, episodes: &Episodes) {
-        let pairs: Vec<u64> = episodes.steps().iter().map(|&ao| f.pair(ao)).collect();
-        self.levels.par_iter_mut().filter(|level| level.counts.len() < MOST_COUNTS).for_each(|level| {
+        let Counter { levels, pairs } = self;
+        pairs.clear();
+        pairs.extend(episodes.steps().iter().map(|&ao| f.pair(ao)));
+        levels.par_iter_mut().filter(|level| level.counts.len() < MOST_COUNTS).for_each(|level| {
             let mut rest = &pairs[..];
             for z in episodes.iter() {
                 let (past, others) = rest.split_at(z.steps.len());

@@ -59,6 +59,17 @@ impl Episodes {
     fn is_full(&self) -> bool {
         self.steps.len() >= BATCH_STEPS
     }
+
+    /// Takes the next episodes in place of those it had.
+    fn read(&mut self, reader: &mut Reader) -> Result<()> {
+        self.steps.clear();
+        self.ends.clear();
+        while !self.is_full() {
+            let Some(z) = reader.next() else { break };
+            self.push(&z?, 1.0);
+        }
+        Ok(())
+    }
 }
 
 /// The batches of weighted episodes.
@@ -95,25 +106,18 @@ impl Source<'_> {
             }
             Source::Logs(logs) => {
                 let mut reader = logs.open(alphabet)?;
-                let mut batch = read_batch(&mut reader)?;
+                // Two batches take turns: one is worked on while the other is read.
+                let (mut batch, mut next) = (Episodes::default(), Episodes::default());
+                batch.read(&mut reader)?;
                 while batch.len() > 0 {
                     let met = reader.alphabet().clone();
-                    let (next, ()) = rayon::join(|| read_batch(&mut reader), || work(&met, &batch));
-                    batch = next?;
+                    rayon::join(|| next.read(&mut reader), || work(&met, &batch)).0?;
+                    std::mem::swap(&mut batch, &mut next);
                 }
                 Ok((reader.alphabet().clone(), reader.skipped()))
             }
         }
     }
-}
-
-fn read_batch(reader: &mut Reader) -> Result<Episodes> {
-    let mut batch = Episodes::default();
-    while !batch.is_full() {
-        let Some(z) = reader.next() else { break };
-        batch.push(&z?, 1.0);
-    }
-    Ok(batch)
 }
 
 /// The batches of small logs, kept so that they need not be read again.
