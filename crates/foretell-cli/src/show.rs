@@ -111,7 +111,7 @@ pub mod testing {
         let logs = Logs::memory(domain.alphabet().clone(), episodes);
         let model = learn(&logs, &LearnParams { test_dim: 64, history_dim: 64, rank: 8, ..LearnParams::default() }).unwrap();
         let episodes: Vec<_> = logs.open(model.alphabet().clone()).unwrap().collect::<Result<_, _>>().unwrap();
-        let params = PlanParams { state, rounds: 5, trees: 4, ..PlanParams::default() };
+        let params = PlanParams { state, rounds: 5, trees: 4, min_split: 10, ..PlanParams::default() };
         plan(&model, &episodes, &params, &mut |_| {}).unwrap()
     }
 }

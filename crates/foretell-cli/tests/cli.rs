@@ -376,7 +376,16 @@ fn an_agent_does_everything_from_nothing() {
     let quick = ["--agent-rounds", "2", "--episodes", "400", "--test-episodes", "100"];
     let report = parsed(&folder.ok(&[&["agent", "tiger", "-o", "policy.safetensors", "--json"], &quick[..]].concat()));
     let policies: Vec<&str> = report["policies"].as_array().unwrap().iter().map(|p| p["policy"].as_str().unwrap()).collect();
-    let expected = ["random", "always listen", "memoryless", "last 2 pairs", "last 3 pairs", "foretell", "QMDP, knows the model"];
+    let expected = [
+        "random",
+        "always listen",
+        "memoryless",
+        "last 2 pairs",
+        "last 3 pairs",
+        "trees, last 2 observations",
+        "foretell",
+        "QMDP, knows the model",
+    ];
     assert_eq!(policies, expected);
     assert_eq!(folder.names(), ["policy.safetensors"]);
     let guided = ["agent", "tiger", "--sampling-policy", "policy.safetensors", "--plot", "returns.svg"];

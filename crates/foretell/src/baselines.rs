@@ -5,16 +5,21 @@ use serde::Serialize;
 use crate::data::{Action, Trajectory};
 use crate::domains::{Domain, sample_with};
 use crate::error::Result;
-use crate::experience::Steps;
+use crate::experience::{States, Steps};
 use crate::fitted_q::FittedQ;
+use crate::memory::LastObservations;
+use crate::plan::{Greedy, PlanParams};
 use crate::policy::{Always, Policy, Uniform, best};
 use crate::pomdp::Qmdp;
 use crate::returns::Returns;
 use crate::rng::Seed;
+use crate::tree_q::TreeFit;
 use crate::window::{Recent, WindowFit};
 
-/// Rounds of fitted-Q for tables.
+/// Rounds of fitted-Q.
 const ROUNDS: usize = 100;
+/// Observations that trees without a model look at.
+const LAST: usize = 2;
 
 /// How policies are tested.
 #[derive(Clone, Copy, Debug)]
@@ -47,8 +52,9 @@ impl Test<'_> {
         Returns::of(sample_with(self.domain, policy, self.episodes, self.max_steps, self.seed), self.discount)
     }
 
-    /// Policies that plan nothing, or with a table: random, the best of always the same action, memoryless, and windows of the
-    /// last two and three pairs. `episodes` are over the domain's alphabet.
+    /// Policies that need no model: random, the best of always the same action, fitted-Q with tables over the last observation
+    /// (memoryless) and over the last two and three pairs, and with trees over the last observations. `episodes` are over the
+    /// domain's alphabet.
     pub fn baselines(&self, episodes: &[Trajectory], discount: f64) -> Result<Vec<Tested>> {
         let actions = self.domain.alphabet().actions().len();
         let tested = |policy: String, returns| Tested { policy, returns };
@@ -63,6 +69,14 @@ impl Test<'_> {
             let q = fitted.into_inner().into_q();
             all.push(tested(name.into(), self.returns(|| q.policy())));
         }
+        let last = || LastObservations::new(self.domain.alphabet(), LAST);
+        let PlanParams { structure, ensembles, .. } = PlanParams::default();
+        let (states, trees) = (States::track(episodes, last), PlanParams::default().tree_params());
+        let trees = TreeFit::new(&steps, &states, structure, ensembles, &trees, self.seed.stream("trees"))?;
+        let mut fitted = FittedQ::new(&steps, trees, discount);
+        fitted.by_ref().take(ROUNDS).last();
+        let q = fitted.into_inner().to_q();
+        all.push(tested(format!("trees, last {LAST} observations"), self.returns(|| Greedy::new(&q, Box::new(last())))));
         Ok(all)
     }
 

@@ -46,8 +46,8 @@ pub enum StateKind {
 #[serde(rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Regressor {
-    /// Who knows more: trees where the model predicts better than the last steps do, a table where it predicts worse than even
-    /// the last one does, else the mean; trees, if the model was learned from other logs
+    /// Who knows more: trees where the model predicts better than the last steps do, a table where none predicts better than
+    /// the last step alone, else the mean; trees, if the model was learned from other logs
     Auto,
     /// Trees over states, as in the paper
     Trees,
@@ -96,7 +96,7 @@ impl Default for PlanParams {
             rounds: 100, // [H14 §6.4]
             discount: 0.99,
             trees: 25, // [H14 §6.4]
-            min_split: 10,
+            min_split: 30,
             structure: Structure::Frozen,
             ensembles: Ensembles::PerAction,
             seed: 0,
@@ -111,6 +111,7 @@ impl PlanParams {
             state: StateKind::Predictive,
             regressor: Regressor::Trees,
             structure: Structure::Refitted,
+            min_split: 10,
             ..PlanParams::default()
         }
     }
@@ -218,9 +219,9 @@ fn settled(params: &PlanParams, model: &Model, episodes: &[Trajectory]) -> PlanP
     };
     let Some(foresight) = foresight else { return PlanParams { regressor: Regressor::Trees, ..params.clone() } };
     let (window, pairs) = foresight.best_window();
-    let regressor = match foresight.model {
-        model if model > pairs => Regressor::Trees,
-        model if model < foresight.pairs[0] => Regressor::Table,
+    let regressor = match window {
+        _ if foresight.model > pairs => Regressor::Trees,
+        1 => Regressor::Table,
         _ => Regressor::Mean,
     };
     PlanParams { regressor, window, ..params.clone() }

@@ -49,7 +49,8 @@ fn logs_tell_what_a_policy_earns() {
     // With ε = 0.4 and four actions, 0.7 of the actions are those of the policy; 0.0024 is one standard deviation.
     assert!((same_action - 0.7).abs() < 0.01, "{same_action}");
     let rollouts = rollouts.unwrap();
-    assert!(0.0 < rollouts.value && rollouts.value < 1.0 && 0.0 < rollouts.ci95 && rollouts.ci95 < 0.05, "{rollouts:?}");
+    // 500 rollouts whose returns differ by about one: 1.96 / √500.
+    assert!(0.0 < rollouts.value && rollouts.value < 1.0 && 0.0 < rollouts.ci95 && rollouts.ci95 < 0.09, "{rollouts:?}");
     let short = LogTest { max_steps: 3, rollouts: 10, replicates: 2, ..TEST }.evaluate(&plan, &episodes).unwrap();
     assert!(short.logged.mean_length <= 3.0 && short.fitted_q.value < fitted_q.value, "{short:?}");
     let alone = evaluate(1);

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use foretell::agent::Sampling;
 use foretell::baselines::{Test, Tested};
-use foretell::plan::{Regressor, StateKind};
+use foretell::plan::Regressor;
 use foretell::returns::Mean;
 use foretell::{Agent, AgentParams, Domain, LearnParams, PlanParams, Seed, domains};
 use serde_json::json;
@@ -24,8 +24,6 @@ const PAPER_RANK: usize = 5;
 const RANK: usize = 20;
 /// Rounds of Algorithm 2.
 const ROUNDS: usize = 5;
-/// n_min of larger leaves.
-const LARGE_LEAVES: usize = 30;
 const TEST_EPISODES: usize = 5000;
 const FIRST_SEED: u64 = 201;
 
@@ -39,15 +37,13 @@ struct Setting {
     discounted: bool,
     /// Whether Algorithm 2 is tried as well.
     chosen_data: bool,
-    /// Whether larger leaves beside a table are tried as well.
-    large_leaves: bool,
 }
 
 const SETTINGS: [Setting; 4] = [
-    Setting { domain: "colored-gridworld", seeds: 10, discount: 0.99, discounted: true, chosen_data: true, large_leaves: false },
-    Setting { domain: "s-pocman", seeds: 5, discount: 0.95, discounted: false, chosen_data: false, large_leaves: true },
-    Setting { domain: "pocman", seeds: 5, discount: 0.95, discounted: false, chosen_data: false, large_leaves: false },
-    Setting { domain: "amm-cpsr", seeds: 5, discount: 0.99, discounted: true, chosen_data: true, large_leaves: false },
+    Setting { domain: "colored-gridworld", seeds: 10, discount: 0.99, discounted: true, chosen_data: true },
+    Setting { domain: "s-pocman", seeds: 5, discount: 0.95, discounted: false, chosen_data: false },
+    Setting { domain: "pocman", seeds: 5, discount: 0.95, discounted: false, chosen_data: false },
+    Setting { domain: "amm-cpsr", seeds: 5, discount: 0.99, discounted: true, chosen_data: true },
 ];
 
 /// What a policy earned with one seed.
@@ -111,22 +107,16 @@ fn methods(setting: &Setting, seed: u64, less: usize) -> Vec<Method> {
     let planning = PlanParams { discount: setting.discount, seed, ..PlanParams::default() };
     let method =
         |name, planning| Method { name, agent: random(EPISODES), learning: learning.clone(), planning, with_baselines: false };
-    let with = |regressor| PlanParams { regressor, ..planning.clone() };
-    let last = PlanParams { state: StateKind::Last, ..with(Regressor::Trees) };
+    let trees = PlanParams { regressor: Regressor::Trees, ..planning.clone() };
     let mut all = vec![
         Method { with_baselines: true, ..method("foretell", planning.clone()) },
-        method("foretell, trees alone", with(Regressor::Trees)),
-        method("trees on the last 2 observations", last),
+        method("foretell, trees alone", trees),
         Method {
             agent: random(PAPER_EPISODES),
             learning: LearnParams { rank: PAPER_RANK, seed, ..LearnParams::paper() },
             ..method("the paper's recipe, 1000 episodes", PlanParams { discount: setting.discount, seed, ..PlanParams::paper() })
         },
     ];
-    if setting.large_leaves {
-        let mean = PlanParams { min_split: LARGE_LEAVES, ..with(Regressor::Mean) };
-        all.push(method("foretell, trees and table, n_min 30", mean));
-    }
     if setting.chosen_data {
         let agent = AgentParams { agent_rounds: ROUNDS, episodes: EPISODES / less, ..AgentParams::default() };
         all.push(Method { agent, ..method("foretell, Algorithm 2", planning) });
