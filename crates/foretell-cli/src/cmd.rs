@@ -13,6 +13,7 @@ pub mod learn;
 pub mod plan;
 pub mod play;
 pub mod predict;
+pub mod refine;
 pub mod sample;
 pub mod score;
 pub mod watch;

@@ -15,7 +15,7 @@ mod show;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use foretell::{AgentParams, LearnParams, PlanParams};
+use foretell::{AgentParams, LearnParams, PlanParams, RefineParams};
 
 /// Learn a predictive model of a partially observable system from logged episodes, score it and ask it.
 #[derive(Parser)]
@@ -32,6 +32,7 @@ struct Cli {
 enum Verb {
     Inspect(cmd::inspect::Args),
     Learn(cmd::learn::Args),
+    Refine(cmd::refine::Args),
     Score(cmd::score::Args),
     Predict(cmd::predict::Args),
     Sample(cmd::sample::Args),
@@ -46,9 +47,11 @@ enum Verb {
 
 /// The command line, with the defaults of all parameters written into its help.
 fn command() -> clap::Command {
-    let agent = AgentParams::default();
+    let (agent, refinement) = (AgentParams::default(), RefineParams::default());
     Cli::command()
         .mut_subcommand("learn", |verb| cmd::with_defaults(verb, &LearnParams::default(), &LearnParams::paper()))
+        .mut_subcommand("learn", |verb| cmd::with_defaults(verb, &refinement, &refinement))
+        .mut_subcommand("refine", |verb| cmd::with_defaults(verb, &refinement, &refinement))
         .mut_subcommand("plan", |verb| cmd::with_defaults(verb, &PlanParams::default(), &PlanParams::paper()))
         .mut_subcommand("agent", |verb| cmd::with_defaults(verb, &agent, &agent))
 }
@@ -59,6 +62,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
     pool.install(|| match cli.verb {
         Verb::Inspect(args) => cmd::inspect::run(args),
         Verb::Learn(args) => cmd::learn::run(args),
+        Verb::Refine(args) => cmd::refine::run(args),
         Verb::Score(args) => cmd::score::run(args),
         Verb::Predict(args) => cmd::predict::run(args),
         Verb::Sample(args) => cmd::sample::run(args),

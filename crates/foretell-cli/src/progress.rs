@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use foretell::refine::EmRound;
 use foretell::{Pass, Progress};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -66,6 +67,31 @@ impl RoundsBar {
     }
 
     /// Takes the bar away.
+    pub fn finish(self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// A line that shows how well the latest round of refinement foretells.
+pub struct RefiningBar(ProgressBar);
+
+impl RefiningBar {
+    /// Hidden where standard error is not a terminal.
+    pub fn new() -> RefiningBar {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
+        bar.set_style(ProgressStyle::with_template("refining  {spinner} {msg}").expect("the template above is valid"));
+        bar.enable_steady_tick(Duration::from_millis(100));
+        RefiningBar(bar)
+    }
+
+    /// Shows the latest round.
+    pub fn tell(&self, round: &EmRound) {
+        let what = if round.trial { "trying" } else { "fitting" };
+        let nats = round.held_out.unwrap_or(round.training);
+        self.0.set_message(format!("{what} {} states, round {}: {nats:.4} nats per step", round.candidate.states, round.round));
+    }
+
+    /// Takes the line away.
     pub fn finish(self) {
         self.0.finish_and_clear();
     }

@@ -47,6 +47,8 @@ const STATE_BOUND: f64 = 1e6;
 
 /// The predictive state c_t of a [`Model`], with the context its n-gram needs.
 ///
+/// Of a model that was refined to a POMDP it is the belief over latent states instead, and what is said of c below is true of it.
+///
 /// Where the model gives an observation almost no probability (or none), the state after it cannot be had by
 /// C_ao c / c_∞ᵀC_ao c: the filter is lost. It then takes the mean state after that pair and counts in [`lost`](Self::lost).
 #[derive(Clone, Debug)]
@@ -54,6 +56,8 @@ pub struct PredictiveState<'m> {
     model: &'m Model,
     /// c_t
     c: Vec<f64>,
+    /// Where the model was refined.
+    belief: Option<Belief<'m>>,
     past: Past,
     probabilities: Vec<f64>,
     smoothed: Vec<f64>,
@@ -64,10 +68,16 @@ pub struct PredictiveState<'m> {
 impl<'m> PredictiveState<'m> {
     /// The state at the start of an episode.
     pub fn new(model: &'m Model) -> Self {
+        PredictiveState { belief: model.refined().map(|refined| Belief::new(&refined.pomdp)), ..PredictiveState::linear(model) }
+    }
+
+    /// That of the linear model, refined or not.
+    pub(crate) fn linear(model: &'m Model) -> Self {
         let symbols = model.alphabet().observations().len();
         PredictiveState {
             model,
             c: model.initial().to_vec(),
+            belief: None,
             past: Past::new(model.ngram.length()),
             probabilities: vec![0.0; symbols],
             smoothed: vec![0.0; symbols],
@@ -78,12 +88,12 @@ impl<'m> PredictiveState<'m> {
 
     /// How often the filter got lost since it was made.
     pub fn lost(&self) -> u64 {
-        self.lost
+        self.lost + self.belief.as_ref().map_or(0, Belief::lost)
     }
 
     /// P(o ‖ a) for every observation met in training; with [`unseen`](Self::unseen) they sum to 1.
     pub fn predict(&mut self, a: Action) -> &[f64] {
-        self.predict_linear(a);
+        self.predict_alone(a);
         let (model, mix) = (self.model, self.model.params.mix);
         if mix > 0.0 {
             ngram_probabilities(model, &self.past, a, &mut self.smoothed);
@@ -101,12 +111,22 @@ impl<'m> PredictiveState<'m> {
         self.model.derived.unseen
     }
 
-    /// The linear model alone: max(c_∞ᵀC_ao c, 0), normalised, floored, normalised.
-    fn predict_linear(&mut self, a: Action) {
+    /// Without the n-gram: max(c_∞ᵀC_ao c, 0), normalised, floored, normalised; or what the belief says.
+    fn predict_alone(&mut self, a: Action) {
         let model = self.model;
         let p = &mut self.probabilities;
         p.fill(0.0);
         let known = self.model.knows(a);
+        if let Some(belief) = &mut self.belief {
+            if known {
+                belief.add_probabilities(a, 1.0, p);
+            } else {
+                let shares = (0..).map(Action).zip(&model.derived.action_shares);
+                shares.for_each(|(a, &share)| belief.add_probabilities(a, share, p));
+            }
+            p.iter_mut().for_each(|p| *p *= 1.0 - model.derived.unseen);
+            return;
+        }
         let slots = if known { model.slots(a) } else { 0..model.pairs.len() };
         for slot in slots {
             p[model.pairs[slot].observation.0 as usize] += dot(model.readout_at(slot), &self.c);
@@ -133,14 +153,22 @@ impl<'m> PredictiveState<'m> {
 
     /// Takes an action into account whose observation is missing: c ↦ Σ_o C_ao c, normalised. The episode goes on.
     pub fn update_missing(&mut self, a: Action) {
+        self.past.push_gap();
         let known = self.model.knows(a);
+        if let Some(belief) = &mut self.belief {
+            if known {
+                belief.update_missing(a)
+            } else {
+                belief.update_unknown(&self.model.derived.action_shares)
+            }
+            return;
+        }
         let slots = if known { self.model.slots(a) } else { 0..self.model.pairs.len() };
         let mut sum = vec![0.0; self.c.len()];
         for slot in slots {
             sum.iter_mut().zip(multiply(self.model.operator_at(slot), &self.c)).for_each(|(s, x)| *s += x);
         }
         self.settle(sum, LOST * self.share(a), None);
-        self.past.push_gap();
     }
 
     /// Takes a step into account. After one that ends the episode nothing has a probability, until the next reset.
@@ -149,17 +177,22 @@ impl<'m> PredictiveState<'m> {
         if self.ended {
             return;
         }
-        if ao.observation.0 as usize >= self.probabilities.len() {
+        let known = self.model.knows(ao.action);
+        if ao.observation.0 as usize >= self.probabilities.len() || (self.belief.is_some() && !known) {
             self.update_missing(ao.action);
             return;
         }
-        let next = self.model.operator(ao).map_or_else(|| vec![0.0; self.c.len()], |operator| multiply(operator, &self.c));
-        self.settle(next, LOST * self.share(ao.action), Some(ao));
-        if self.model.knows(ao.action) {
+        if known {
             self.past.push(&self.model.derived.fingerprints, ao);
         } else {
             self.past.push_gap();
         }
+        if let Some(belief) = &mut self.belief {
+            belief.update(ao);
+            return;
+        }
+        let next = self.model.operator(ao).map_or_else(|| vec![0.0; self.c.len()], |operator| multiply(operator, &self.c));
+        self.settle(next, LOST * self.share(ao.action), Some(ao));
     }
 
     fn share(&self, a: Action) -> f64 {
@@ -194,7 +227,7 @@ impl<'m> PredictiveState<'m> {
         for (i, &a) in plan.iter().enumerate() {
             if i > 0 {
                 filter.update_missing(plan[i - 1]);
-                filter.predict_linear(a);
+                filter.predict_alone(a);
             } else {
                 filter.predict(a);
             }
@@ -206,11 +239,13 @@ impl<'m> PredictiveState<'m> {
     /// P(o_{t+n} | history ‖ a_{t+n}) with the steps before left to the logging policy: c_∞ᵀ C_ao C_⋆^{n−1} c [H14 §2.3].
     pub fn forecast_under_logging_policy(&self, n: usize, a: Action) -> Vec<f64> {
         let mut filter = self.clone();
-        let c_star = self.model.step_operator();
-        for _ in 1..n {
-            filter.settle(multiply(&c_star, &filter.c), LOST, None);
+        if let Some(belief) = &mut filter.belief {
+            (1..n).for_each(|_| belief.update_unknown(&self.model.derived.action_shares));
+        } else {
+            let c_star = self.model.step_operator();
+            (1..n).for_each(|_| filter.settle(multiply(&c_star, &filter.c), LOST, None));
         }
-        filter.predict_linear(a);
+        filter.predict_alone(a);
         filter.probabilities
     }
 
@@ -234,6 +269,7 @@ impl<'m> PredictiveState<'m> {
 impl Filter for PredictiveState<'_> {
     fn reset(&mut self) {
         self.c.copy_from_slice(self.model.initial());
+        self.belief.iter_mut().for_each(Belief::reset);
         self.past.reset();
         self.ended = false;
     }
@@ -253,7 +289,7 @@ impl Filter for PredictiveState<'_> {
     }
 
     fn state(&self) -> &[f64] {
-        &self.c
+        self.belief.as_ref().map_or(&self.c, Belief::state)
     }
 }
 

@@ -6,6 +6,7 @@
 //! [`PredictiveState::predict`](crate::PredictiveState::predict).
 
 mod file;
+mod refined;
 
 use rustc_hash::FxHashMap;
 
@@ -15,6 +16,8 @@ use crate::ngram::NGram;
 use crate::operators::Operator;
 use crate::params::LearnParams;
 use crate::sequence::Fingerprints;
+
+pub use refined::Refined;
 
 /// What the learner hands over.
 pub(crate) struct Parts {
@@ -59,6 +62,8 @@ pub struct Model {
     pub(crate) steps: u64,
     pub(crate) skipped: u64,
     pub(crate) ngram: NGram,
+    /// The POMDP it was refined to; then predictions are its own.
+    pub(crate) refined: Option<Refined>,
     pub(crate) derived: Derived,
 }
 
@@ -114,6 +119,7 @@ impl Model {
             steps: parts.steps,
             skipped: parts.skipped,
             ngram: parts.ngram,
+            refined: None,
             derived: Derived::empty(),
         }
         .with_derived()

@@ -10,6 +10,7 @@
 mod belief;
 mod cassandra;
 mod environment;
+mod learned;
 mod qmdp;
 mod rewards;
 mod rows;
@@ -17,6 +18,7 @@ mod tables;
 
 pub use belief::Belief;
 pub use environment::PomdpEnvironment;
+pub(crate) use learned::Learned;
 pub use qmdp::{Qmdp, QmdpPolicy};
 pub use rewards::RewardRule;
 pub use rows::{Row, sparse};
@@ -35,7 +37,7 @@ const VALUE_TOLERANCE: f64 = 1e-10;
 const MAX_VALUE_STEPS: usize = 1_000_000;
 
 /// A finite partially observable Markov decision process.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Pomdp {
     alphabet: Alphabet,
     states: Vec<String>,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use foretell::{LearnOverrides, LearnParams, Projection, learn_with_progress};
+use foretell::{LearnOverrides, LearnParams, Projection, RefineOverrides, RefineParams, learn_with_progress};
 use serde_json::json;
 
 use super::Preset;
@@ -28,6 +28,11 @@ pub struct Args {
     projection: Option<Projection>,
     #[command(flatten)]
     overrides: LearnOverrides,
+    /// Refine the model into a proper POMDP, as `foretell refine` does
+    #[arg(long)]
+    refine: bool,
+    #[command(flatten)]
+    refinement: RefineOverrides,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -43,6 +48,11 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         params.history_projection = projection;
     }
     let params = args.overrides.apply(params);
+    if !args.refine && args.refinement != RefineOverrides::default() {
+        anyhow::bail!("--states, --layout, --em-rounds and --patience are of refinement: give --refine as well");
+    }
+    let refinement = args.refinement.apply(RefineParams::default());
+    refinement.validate()?;
 
     output::check(&args.output)?;
     args.input.refuse_as_output(&args.output)?;
@@ -51,7 +61,11 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let mut bar = LearningBar::new();
     let learned = learn_with_progress(&input.logs, &params, &mut |progress| bar.tell(progress));
     bar.finish();
-    let model = learned.map_err(|e| input.blame(e))?;
+    let mut model = learned.map_err(|e| input.blame(e))?;
+    let mut trace = Vec::new();
+    if args.refine {
+        (model, trace) = super::refine::refine(&model, &input.logs, &refinement).map_err(|e| input.blame(e))?;
+    }
     model.save(&args.output)?;
     let seconds = started.elapsed().as_secs_f64();
 
@@ -63,6 +77,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             "model": output, "episodes": episodes, "steps": steps, "skipped": model.skipped(), "seconds": seconds,
             "actions": alphabet.actions().len(), "observations": alphabet.observations().len(), "pairs": model.pairs().len(),
             "rank": model.rank(), "spectrum": model.spectrum(), "params": model.params(),
+            "refined": args.refine.then(|| super::refine::describe(&model, &trace)),
         }));
     }
     report::say(format!("learned from {}, {} in {seconds:.2} s", plural(episodes, "episode"), plural(steps, "step")))?;
@@ -73,6 +88,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let sizes = (alphabet.actions().len(), alphabet.observations().len(), model.pairs().len());
     report::say(format!("  alphabet   {} actions, {} observations, {} pairs met", sizes.0, sizes.1, sizes.2))?;
     report::say(format!("  rank       {}, singular values {}", model.rank(), spectrum(model.spectrum(), model.rank())))?;
+    super::refine::say(&model, &trace)?;
     report::say(format!("  model      {output}"))?;
     Ok(())
 }

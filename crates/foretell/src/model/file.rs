@@ -4,7 +4,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Derived, Model};
+use super::refined::RefinedHeader;
+use super::{Derived, Model, Refined};
 use crate::data::{ActionObservation, Alphabet};
 use crate::error::{Error, Result};
 use crate::ngram::NGram;
@@ -22,6 +23,8 @@ struct Header {
     steps: u64,
     skipped: u64,
     ngram_length: usize,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    refined: Option<RefinedHeader>,
 }
 
 impl Model {
@@ -46,11 +49,12 @@ impl Model {
             steps: self.steps,
             skipped: self.skipped,
             ngram_length: self.ngram.length,
+            refined: self.refined.as_ref().map(Refined::header),
         };
         let (d, n) = (self.rank(), self.pairs.len());
         let pairs: Vec<u32> = self.pairs.iter().flat_map(|ao| [ao.action.0, ao.observation.0]).collect();
         let NGram { keys, start, symbols, counts, .. } = &self.ngram;
-        let arrays = [
+        let mut arrays = vec![
             Array::f64s("initial", &[d], &self.initial),
             Array::f64s("normalizer", &[d], &self.normalizer),
             Array::f64s("operators", &[n, d, d], &self.operators),
@@ -64,6 +68,7 @@ impl Model {
             Array::u32s("ngram_symbols", &[symbols.len()], symbols),
             Array::u32s("ngram_counts", &[counts.len()], counts),
         ];
+        arrays.extend(self.refined.iter().flat_map(Refined::arrays));
         tensors::to_bytes(MODEL, header, &arrays)
     }
 
@@ -74,7 +79,9 @@ impl Model {
         let d = initial.len();
         let pairs = arrays.u32s("pairs")?;
         let n = pairs.len() / 2;
+        let refined = header.refined.map(|refined| Refined::read(refined, &header.alphabet, &arrays)).transpose()?;
         let model = Model {
+            refined,
             normalizer: arrays.sized("normalizer", arrays.f64s("normalizer")?, d)?,
             operators: arrays.sized("operators", arrays.f64s("operators")?, n * d * d)?,
             readouts: arrays.sized("readouts", arrays.f64s("readouts")?, n * d)?,

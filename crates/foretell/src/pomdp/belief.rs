@@ -54,17 +54,38 @@ impl<'a> Belief<'a> {
         total
     }
 
+    /// Takes an action into account whose observation is missing; the episode goes on.
+    pub fn update_missing(&mut self, a: Action) {
+        predict(self.pomdp, &self.state, a, &mut self.next);
+        self.fall_back();
+    }
+
     /// P(o ‖ a) for every observation o of the alphabet. All are 0 once the episode has ended.
     pub fn probabilities(&self, a: Action) -> Vec<f64> {
-        let mut next = vec![0.0; self.state.len()];
-        predict(self.pomdp, &self.state, a, &mut next);
         let mut probabilities = vec![0.0; self.pomdp.alphabet().observations().len()];
-        for (s, p) in next.into_iter().enumerate().filter(|(_, p)| *p > 0.0) {
+        self.clone().add_probabilities(a, 1.0, &mut probabilities);
+        probabilities
+    }
+
+    /// Adds weight·P(o ‖ a) for every observation.
+    pub(crate) fn add_probabilities(&mut self, a: Action, weight: f64, probabilities: &mut [f64]) {
+        predict(self.pomdp, &self.state, a, &mut self.next);
+        for (s, p) in self.next.iter().enumerate().filter(|(_, p)| **p > 0.0) {
             for (o, q) in self.pomdp.emissions.row(self.pomdp.index(a, s)) {
-                probabilities[o] += p * q;
+                probabilities[o] += weight * p * q;
             }
         }
-        probabilities
+    }
+
+    /// Takes a step into account of which only the shares of actions are known.
+    pub(crate) fn update_unknown(&mut self, shares: &[f64]) {
+        let mut sum = vec![0.0; self.state.len()];
+        for (a, share) in shares.iter().enumerate() {
+            predict(self.pomdp, &self.state, Action(a as u32), &mut self.next);
+            sum.iter_mut().zip(&self.next).for_each(|(s, x)| *s += share * x);
+        }
+        self.next = sum;
+        self.fall_back();
     }
 
     /// b(s) for every state.

@@ -24,12 +24,12 @@ const ANY: u32 = u32::MAX;
 type Key = [u32; 4];
 
 /// Rules grouped by which arguments they name: a lookup asks each shape once, and the latest answer holds.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Rewards {
     shapes: Vec<Shape>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Shape {
     /// Which of a, s, s', o the rules of this shape name.
     names: [bool; 4],
@@ -61,6 +61,24 @@ impl Rewards {
             shape.rules.get(&key).copied()
         };
         self.shapes.iter().filter_map(rule_of).max_by_key(|&(order, _)| order).map_or(0.0, |(_, reward)| reward)
+    }
+
+    /// Whether there is no rule.
+    pub fn is_empty(&self) -> bool {
+        self.shapes.is_empty()
+    }
+
+    /// The rules that hold, in their order.
+    pub fn rules(&self) -> Vec<RewardRule> {
+        let all = self.shapes.iter().flat_map(|shape| &shape.rules);
+        let mut rules: Vec<(u32, RewardRule)> = all
+            .map(|(key, &(order, reward))| {
+                let [action, from, to, observation] = key.map(|i| (i != ANY).then_some(i as usize));
+                (order, RewardRule { action, from, to, observation, reward })
+            })
+            .collect();
+        rules.sort_unstable_by_key(|&(order, _)| order);
+        rules.into_iter().map(|(_, rule)| rule).collect()
     }
 
     /// Whether some rule names s'.

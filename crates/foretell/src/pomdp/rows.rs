@@ -11,14 +11,14 @@ pub fn sparse(dense: &[f64]) -> Row {
 }
 
 /// Many rows, one after the other.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Rows {
     /// Where each row ends.
     ends: Vec<usize>,
     entries: Vec<Entry>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct Entry {
     column: u32,
     probability: f64,

@@ -239,7 +239,7 @@ fn alphabet(tables: &PomdpTables, emissions: &[Row]) -> (Alphabet, Vec<[Option<O
 }
 
 /// r(a, s) = Σ_s' T(s' | a, s) Σ_o O(o | a, s') R(a, s, s', o), leaving out the sums that no rule depends on.
-fn expected_rewards(pomdp: &Pomdp) -> Vec<f64> {
+pub(super) fn expected_rewards(pomdp: &Pomdp) -> Vec<f64> {
     let rewards = &pomdp.rewards;
     let (by_state, by_observation) = (rewards.depend_on_next_state(), rewards.depend_on_observation());
     let mut expected = Vec::with_capacity(pomdp.alphabet.actions().len() * pomdp.states.len());

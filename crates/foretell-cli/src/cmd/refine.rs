@@ -1,0 +1,112 @@
+//! `foretell refine`
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use foretell::refine::{EmRound, StateLayout};
+use foretell::{Logs, Model, RefineOverrides, RefineParams, Refinement};
+use serde_json::{Value, json};
+
+use crate::input::LogArgs;
+use crate::output;
+use crate::progress::RefiningBar;
+use crate::report;
+
+/// Refine a model into a proper POMDP: probabilities far closer to the truth, for any solver to plan with
+#[derive(clap::Args)]
+pub struct Args {
+    /// A model that `foretell learn` wrote
+    #[arg(value_name = "MODEL")]
+    model: PathBuf,
+    #[command(flatten)]
+    input: LogArgs,
+    /// File to write the refined model to
+    #[arg(short, long, value_name = "MODEL")]
+    output: PathBuf,
+    #[command(flatten)]
+    overrides: RefineOverrides,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: Args) -> anyhow::Result<()> {
+    let params = args.overrides.apply(RefineParams::default());
+    params.validate()?;
+    output::check(&args.output)?;
+    args.input.refuse_as_output(&args.output)?;
+    let started = Instant::now();
+    let model = Model::load(&args.model)?;
+    let input = args.input.open()?;
+    let (model, trace) = refine(&model, &input.logs, &params).map_err(|e| input.blame(e))?;
+    model.save(&args.output)?;
+    let seconds = started.elapsed().as_secs_f64();
+    if args.json {
+        let mut report = describe(&model, &trace);
+        report["model"] = json!(args.output);
+        report["seconds"] = json!(seconds);
+        return report::json(&report);
+    }
+    report::say(format!("refined in {seconds:.2} s"))?;
+    say(&model, &trace)?;
+    report::say(format!("  model      {}", args.output.display()))?;
+    Ok(())
+}
+
+/// Refines, with a bar on the terminal; returns the rounds as well.
+pub fn refine(model: &Model, logs: &Logs, params: &RefineParams) -> foretell::Result<(Model, Vec<EmRound>)> {
+    let bar = RefiningBar::new();
+    let mut refinement = Refinement::new(model, logs, params)?;
+    let mut trace = Vec::new();
+    for round in refinement.by_ref() {
+        let round = round?;
+        bar.tell(&round);
+        trace.push(round);
+    }
+    bar.finish();
+    Ok((refinement.finish()?, trace))
+}
+
+/// What came of it, in words.
+pub fn say(model: &Model, trace: &[EmRound]) -> anyhow::Result<()> {
+    let Some(refined) = model.refined() else { return Ok(()) };
+    let kind = match refined.candidate.layout {
+        StateLayout::Owned | StateLayout::Auto => "each emits one observation",
+        StateLayout::Free => "each emits several observations",
+        StateLayout::Modes => "the observation and a hidden mode",
+    };
+    report::say(format!("  states     {}: {kind}", refined.pomdp.states().len()))?;
+    let mut tried: Vec<String> = Vec::new();
+    for rounds in trace.chunk_by(|x, y| x.candidate == y.candidate && x.trial == y.trial).filter(|rounds| rounds[0].trial) {
+        let best = rounds.iter().filter_map(|round| round.held_out).fold(f64::NEG_INFINITY, f64::max);
+        tried.push(format!("{} {best:.3}", name(&rounds[0])));
+    }
+    if !tried.is_empty() {
+        report::say(format!("  tried      {} (nats per held-out step, in a short trial)", tried.join(", ")))?;
+    }
+    let last: Vec<&EmRound> = trace.iter().filter(|round| !round.trial).collect();
+    if let Some(end) = last.last() {
+        let best = last.iter().filter_map(|round| round.held_out).fold(f64::NEG_INFINITY, f64::max);
+        let held_out = if best.is_finite() { format!(", {best:.4} held out") } else { String::new() };
+        report::say(format!("  EM         {} rounds, {:.4} nats per step in training{held_out}", end.round, end.training))?;
+    }
+    Ok(())
+}
+
+fn name(round: &EmRound) -> String {
+    let layout = match round.candidate.layout {
+        StateLayout::Owned | StateLayout::Auto => "owned",
+        StateLayout::Free => "free",
+        StateLayout::Modes => "modes",
+    };
+    format!("{layout} {}", round.candidate.states)
+}
+
+/// What came of it, for programs.
+pub fn describe(model: &Model, trace: &[EmRound]) -> Value {
+    let refined = model.refined();
+    json!({
+        "states": refined.map(|refined| refined.pomdp.states().len()), "candidate": refined.map(|refined| refined.candidate),
+        "trace": trace,
+    })
+}

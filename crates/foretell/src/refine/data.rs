@@ -1,0 +1,78 @@
+//! The episodes that refinement goes over again and again: in memory where they fit, else read anew.
+
+use crate::data::{Alphabet, Trajectory};
+use crate::error::{Error, Result};
+use crate::log::Logs;
+
+/// Steps up to which episodes are kept in memory (about 100 MiB).
+const MOST_KEPT: usize = 1 << 22;
+/// Steps read at a time where they are not.
+const BATCH: usize = 1 << 17;
+/// One of so many episodes is held out.
+const HELD_OUT: u64 = 10;
+/// With fewer episodes none is held out: a handful could not tell anything.
+const LEAST_FOR_HOLDING_OUT: u64 = 50;
+
+pub(super) struct Data<'a> {
+    logs: &'a Logs,
+    alphabet: &'a Alphabet,
+    kept: Option<Vec<Trajectory>>,
+    pub(super) episodes: u64,
+    pub(super) steps: u64,
+}
+
+impl<'a> Data<'a> {
+    /// Logs over an alphabet that must know all their symbols.
+    pub(super) fn new(logs: &'a Logs, alphabet: &'a Alphabet) -> Result<Data<'a>> {
+        let mut data = Data { logs, alphabet, kept: None, episodes: 0, steps: 0 };
+        let (mut kept, mut episodes, mut steps) = (Some(Vec::new()), 0, 0);
+        let mut reader = logs.open(alphabet.clone())?;
+        for z in reader.by_ref() {
+            let z = z?;
+            episodes += 1;
+            steps += z.steps.len();
+            if steps > MOST_KEPT {
+                kept = None;
+            }
+            kept.iter_mut().for_each(|kept| kept.push(z.clone()));
+        }
+        let met = reader.alphabet();
+        let unknown = met.observations().get(alphabet.observations().len()).map(ToString::to_string);
+        if let Some(name) = unknown.or_else(|| met.actions().get(alphabet.actions().len()).cloned()) {
+            let problem = format!("{name:?} is in the logs, but was never met when the model was learned");
+            return Err(Error::data(problem, "learn the model from these logs, then refine it"));
+        }
+        if steps == 0 {
+            return Err(Error::data("the logs hold no steps", "give at least one episode"));
+        }
+        (data.kept, data.episodes, data.steps) = (kept, episodes, steps as u64);
+        Ok(data)
+    }
+
+    /// Gives `work` all episodes in turn, some at a time, with the number of the first of them.
+    pub(super) fn each(&self, mut work: impl FnMut(u64, &[Trajectory])) -> Result<()> {
+        if let Some(kept) = &self.kept {
+            work(0, kept);
+            return Ok(());
+        }
+        let mut reader = self.logs.open(self.alphabet.clone())?;
+        let (mut first, mut batch, mut steps) = (0, Vec::new(), 0);
+        while let Some(z) = reader.next().transpose()? {
+            steps += z.steps.len();
+            batch.push(z);
+            if steps >= BATCH {
+                work(first, &batch);
+                first += batch.len() as u64;
+                steps = 0;
+                batch.clear();
+            }
+        }
+        work(first, &batch);
+        Ok(())
+    }
+
+    /// Whether the `i`-th episode is held out.
+    pub(super) fn is_held_out(&self, i: u64) -> bool {
+        self.episodes >= LEAST_FOR_HOLDING_OUT && i % HELD_OUT == HELD_OUT - 1
+    }
+}

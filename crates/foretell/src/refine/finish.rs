@@ -1,0 +1,211 @@
+//! From fitted parameters to a POMDP: rows, rewards, names.
+
+use rayon::prelude::*;
+
+use super::LANES;
+use super::data::Data;
+use super::latent::{Lane, Latent};
+use super::layout::START;
+use crate::error::Result;
+use crate::model::Model;
+use crate::pomdp::{Learned, Pomdp, RewardRule, Row};
+
+/// Rewards of a pair (a, o′) that differ by no more are the same: a log has so many digits.
+const SAME_REWARD: f64 = 1e-9;
+/// How many visits the mean reward of an action is worth, where that of a state is estimated.
+const REWARD_PRIOR: f64 = 1.0;
+
+/// How many of the visits of a state, with one more, lead to what never followed it in the logs.
+const NEVER_SEEN: f64 = 0.1;
+
+/// Sums over steps, weighted by how probable each state was.
+#[derive(Clone, Debug)]
+struct Rewards {
+    /// Of each (a, s): visits, and rewards.
+    visits: Vec<f64>,
+    sums: Vec<f64>,
+    /// Of each (a, o′): count, sum, least and largest.
+    of_pair: Vec<(f64, f64, f64, f64)>,
+    /// Whether all steps have rewards.
+    complete: bool,
+}
+
+impl Rewards {
+    fn new(actions: usize, states: usize, symbols: usize) -> Rewards {
+        Rewards {
+            visits: vec![0.0; actions * states],
+            sums: vec![0.0; actions * states],
+            of_pair: vec![(0.0, 0.0, f64::INFINITY, f64::NEG_INFINITY); actions * symbols],
+            complete: true,
+        }
+    }
+
+    fn add(&mut self, other: &Rewards) {
+        self.visits.iter_mut().zip(&other.visits).for_each(|(x, y)| *x += y);
+        self.sums.iter_mut().zip(&other.sums).for_each(|(x, y)| *x += y);
+        for (x, y) in self.of_pair.iter_mut().zip(&other.of_pair) {
+            *x = (x.0 + y.0, x.1 + y.1, x.2.min(y.2), x.3.max(y.3));
+        }
+        self.complete &= other.complete;
+    }
+}
+
+/// The POMDP of fitted parameters. Its rewards belong to pairs of action and observation where these determine them, else to
+/// pairs of action and state.
+pub(super) fn pomdp(model: &Model, data: &Data<'_>, latent: &Latent) -> Result<(Pomdp, Vec<f64>)> {
+    let (actions, states, symbols) = (latent.actions, latent.layout.states, latent.unigram().len());
+    let rewards = rewards(data, latent, symbols)?;
+    let terminal: Vec<bool> = ends(model, latent);
+    let mut learned = Learned {
+        alphabet: model.alphabet().clone(),
+        states: names(model, latent),
+        transitions: Vec::with_capacity(actions * states),
+        emissions: latent.emission_rows(),
+        rewards: rules(&rewards, actions, states, symbols),
+        terminal,
+    };
+    for t in latent.t.chunks_exact(latent.columns.len()) {
+        for s in 0..states {
+            let row = latent.starts[s]..latent.starts[s + 1];
+            let row = if learned.terminal[s] { 0..0 } else { row };
+            learned
+                .transitions
+                .push(latent.columns[row.clone()].iter().map(|&j| j as usize).zip(t[row].iter().copied()).collect());
+        }
+    }
+    // Nobody sees what the start would emit, as nothing leads there: a symbol that goes on.
+    let going_on = model.alphabet().observations().iter().position(|o| !o.terminal);
+    learned.emissions[START] =
+        going_on.map_or(latent.unigram().iter().copied().enumerate().take(1).collect(), |o| vec![(o, 1.0)]);
+    let mut visits = rewards.visits;
+    if latent.is_sparse() {
+        visits = add_elsewhere(&mut learned, latent, &visits);
+    }
+    learned.emissions = (0..actions).flat_map(|_| learned.emissions.iter().cloned()).collect();
+    Ok((Pomdp::learned(learned)?, visits))
+}
+
+/// A state for what never followed in the logs, where T has no entries for it: it emits what is met at all, and leads anywhere.
+/// Returns the visits with its own, none.
+fn add_elsewhere(learned: &mut Learned, latent: &Latent, visits: &[f64]) -> Vec<f64> {
+    let (n, actions) = (learned.states.len(), latent.actions);
+    let met: Vec<f64> = (0..n).map(|s| (0..actions).map(|a| visits[a * n + s]).sum::<f64>()).collect();
+    // Those that end an episode are never left, so how often they are met is had from their symbols.
+    let all: f64 = met.iter().sum();
+    let mut anywhere: Row = Vec::with_capacity(n);
+    for s in 1..n {
+        let share = match learned.terminal[s] {
+            true => learned.emissions[s].iter().map(|&(o, _)| latent.unigram()[o]).sum(),
+            false => met[s] / all,
+        };
+        anywhere.push((s, share));
+    }
+    let total: f64 = anywhere.iter().map(|(_, p)| p).sum();
+    anywhere.iter_mut().for_each(|(_, p)| *p /= total);
+    let going_on = |o: usize| !learned.alphabet.observations()[o].terminal;
+    let mut emitted: Row = latent.unigram().iter().copied().enumerate().filter(|&(o, _)| going_on(o)).collect();
+    let total: f64 = emitted.iter().map(|(_, p)| p).sum();
+    emitted.iter_mut().for_each(|(_, p)| *p /= total);
+
+    let (mut rows, mut all_visits) = (Vec::with_capacity(actions * (n + 1)), Vec::with_capacity(actions * (n + 1)));
+    for (a, of_action) in learned.transitions.chunks_exact(n).enumerate() {
+        for (s, row) in of_action.iter().enumerate() {
+            let elsewhere = NEVER_SEEN / (visits[a * n + s] + 1.0);
+            let mut row: Row = row.iter().map(|&(j, p)| (j, (1.0 - elsewhere) * p)).collect();
+            if row.is_empty() && !learned.terminal[s] {
+                row.push((n, 1.0));
+            } else if !learned.terminal[s] {
+                row.push((n, elsewhere));
+            }
+            rows.push(row);
+        }
+        rows.push(anywhere.clone());
+        all_visits.extend_from_slice(&visits[a * n..(a + 1) * n]);
+        all_visits.push(0.0);
+    }
+    learned.transitions = rows;
+    learned.emissions.push(emitted);
+    learned.terminal.push(false);
+    learned.states.push("elsewhere".into());
+    all_visits
+}
+
+fn rewards(data: &Data<'_>, latent: &Latent, symbols: usize) -> Result<Rewards> {
+    let states = latent.layout.states;
+    let empty = Rewards::new(latent.actions, states, symbols);
+    let mut lanes: Vec<(Rewards, Lane)> = (0..LANES).map(|_| (empty.clone(), latent.lane())).collect();
+    data.each(|first, episodes| {
+        lanes.par_iter_mut().enumerate().for_each(|(l, (sums, lane))| {
+            for (_, z) in (first..).zip(episodes).filter(|(i, _)| *i % LANES as u64 == l as u64) {
+                latent.smooth(&z.steps, lane, |t, set, probabilities| {
+                    let ao = z.steps[t];
+                    let a = ao.action.0 as usize;
+                    let reward = z.rewards.get(t).copied().flatten();
+                    sums.complete &= reward.is_some();
+                    let reward = reward.unwrap_or(0.0);
+                    for (&s, p) in set.iter().zip(probabilities) {
+                        sums.visits[a * states + s as usize] += p;
+                        sums.sums[a * states + s as usize] += p * reward;
+                    }
+                    let pair = &mut sums.of_pair[a * symbols + ao.observation.0 as usize];
+                    *pair = (pair.0 + 1.0, pair.1 + reward, pair.2.min(reward), pair.3.max(reward));
+                });
+            }
+        });
+    })?;
+    let mut all = empty;
+    lanes.iter().for_each(|(sums, _)| all.add(sums));
+    Ok(all)
+}
+
+fn rules(rewards: &Rewards, actions: usize, states: usize, symbols: usize) -> Vec<RewardRule> {
+    if !rewards.complete {
+        return Vec::new();
+    }
+    let by_pair = rewards.of_pair.iter().all(|&(n, _, least, largest)| n == 0.0 || largest - least <= SAME_REWARD);
+    let mut rules = Vec::new();
+    for a in 0..actions {
+        if by_pair {
+            for (o, &(n, sum, ..)) in rewards.of_pair[a * symbols..(a + 1) * symbols].iter().enumerate() {
+                if n > 0.0 && sum != 0.0 {
+                    rules.push(RewardRule { action: Some(a), observation: Some(o), reward: sum / n, ..RewardRule::default() });
+                }
+            }
+            continue;
+        }
+        let of_action = a * states..(a + 1) * states;
+        let (visits, sums) = (&rewards.visits[of_action.clone()], &rewards.sums[of_action]);
+        let mean = sums.iter().sum::<f64>() / visits.iter().sum::<f64>().max(1.0);
+        for (s, (n, sum)) in visits.iter().zip(sums).enumerate() {
+            let reward = (sum + REWARD_PRIOR * mean) / (n + REWARD_PRIOR);
+            rules.push(RewardRule { action: Some(a), from: Some(s), reward, ..RewardRule::default() });
+        }
+    }
+    rules
+}
+
+/// Which states end the episode.
+fn ends(model: &Model, latent: &Latent) -> Vec<bool> {
+    let mut ends = vec![false; latent.layout.states];
+    for (symbol, active) in model.alphabet().observations().iter().zip(&latent.layout.active) {
+        if symbol.terminal {
+            active.iter().for_each(|&s| ends[s as usize] = true);
+        }
+    }
+    ends
+}
+
+/// `start`; the observation and a number where states belong to one; else a number.
+fn names(model: &Model, latent: &Latent) -> Vec<String> {
+    let emitted = latent.emission_rows();
+    let mut met = vec![0; latent.unigram().len()];
+    let name = |(s, emitted): (usize, &Vec<(usize, f64)>)| match emitted[..] {
+        _ if s == START => "start".to_string(),
+        [(o, _)] => {
+            met[o] += 1;
+            format!("{}#{}", model.alphabet().observations()[o], met[o])
+        }
+        _ => format!("state#{s}"),
+    };
+    emitted.iter().enumerate().map(name).collect()
+}

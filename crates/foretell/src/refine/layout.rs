@@ -1,0 +1,119 @@
+//! Which latent states there are, and what each can emit.
+
+use crate::data::{Alphabet, Observation};
+
+/// The state before the first step.
+pub(super) const START: usize = 0;
+/// Share of a state's emissions below which a symbol is none of its own.
+const ACTIVE: f64 = 1e-3;
+
+/// States, and the symbols they can emit. State 0 is the start; each symbol that ends an episode has one state.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    pub(super) states: usize,
+    pub(super) ownership: Ownership,
+    /// For each symbol the states that can emit it, ascending; last, the start.
+    pub(super) active: Vec<Vec<u32>>,
+}
+
+/// Who emits what.
+#[derive(Clone, Debug)]
+pub(super) enum Ownership {
+    /// Each state belongs to one symbol.
+    Owned {
+        /// For each state its symbol.
+        owner: Vec<u32>,
+    },
+    /// Each symbol has one state for each mode; what follows depends on both, the next mode on the mode alone.
+    Modes {
+        /// For each state its symbol.
+        owner: Vec<u32>,
+        /// For each symbol whether it ends the episode: then it has one state only.
+        ends: Vec<bool>,
+        modes: usize,
+    },
+    /// A state may emit several symbols.
+    Free,
+}
+
+impl Layout {
+    /// States owned by symbols: in proportion to the root of how often each was seen, about `states` in all, at least one each.
+    pub(super) fn owned(alphabet: &Alphabet, seen: &[f64], states: usize) -> Layout {
+        let ends = |o: usize| alphabet.is_terminal(Observation(o as u32));
+        let going_on = || (0..seen.len()).filter(|&o| !ends(o));
+        let share = |scale: f64, o: usize| ((scale * (seen[o] + 1.0).sqrt()).round() as usize).max(1);
+        // The scale at which they are as many as wanted, by bisection.
+        let (mut low, mut high) = (0.0, states as f64);
+        for _ in 0..60 {
+            let middle = 0.5 * (low + high);
+            let all: usize = going_on().map(|o| share(middle, o)).sum();
+            if all > states { high = middle } else { low = middle }
+        }
+        let sizes: Vec<usize> = (0..seen.len()).map(|o| if ends(o) { 1 } else { share(low, o) }).collect();
+        let (active, owner) = consecutive(&sizes);
+        Layout { states: owner.len(), active, ownership: Ownership::Owned { owner } }
+    }
+
+    /// One state for each symbol and mode.
+    pub(super) fn modes(alphabet: &Alphabet, modes: usize) -> Layout {
+        let ends: Vec<bool> = alphabet.observations().iter().map(|o| o.terminal).collect();
+        let sizes: Vec<usize> = ends.iter().map(|&ends| if ends { 1 } else { modes }).collect();
+        let (active, owner) = consecutive(&sizes);
+        Layout { states: owner.len(), active, ownership: Ownership::Modes { owner, ends, modes } }
+    }
+
+    /// States that emit what they were counted to emit: `emitted(s, o)` as a share of the emissions of s, among `states` that
+    /// go on; then one for each symbol that ends the episode.
+    pub(super) fn free(alphabet: &Alphabet, states: usize, emitted: impl Fn(u32, usize) -> f64) -> Layout {
+        let mut next = states as u32 + 1;
+        let mut active = Vec::with_capacity(alphabet.observations().len() + 1);
+        let everyone: Vec<u32> = (1..=states as u32).collect();
+        for (o, symbol) in alphabet.observations().iter().enumerate() {
+            if symbol.terminal {
+                active.push(vec![next]);
+                next += 1;
+                continue;
+            }
+            let mut set: Vec<u32> = everyone.iter().copied().filter(|&s| emitted(s, o) > ACTIVE).collect();
+            if set.is_empty() {
+                let most = everyone.iter().copied().max_by(|&x, &y| emitted(x, o).total_cmp(&emitted(y, o)));
+                set.extend(most);
+            }
+            // Sets that are nearly all are all: they share their blocks.
+            active.push(if 2 * set.len() > states { everyone.clone() } else { set });
+        }
+        active.push(vec![START as u32]);
+        Layout { states: next as usize, active, ownership: Ownership::Free }
+    }
+
+    /// The symbol that owns a state; the start has the index after the last.
+    pub(super) fn owner_of(&self, s: usize) -> usize {
+        match &self.ownership {
+            Ownership::Owned { owner } | Ownership::Modes { owner, .. } => owner[s] as usize,
+            Ownership::Free => self.active.len() - 1,
+        }
+    }
+
+    /// The mode of a state; none at the start and the ends.
+    pub(super) fn mode_of(&self, s: usize) -> Option<usize> {
+        match &self.ownership {
+            Ownership::Modes { owner, ends, .. } if s != START && !ends[owner[s] as usize] => {
+                Some(s - self.active[owner[s] as usize][0] as usize)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// States of symbols one after the other, the start before them: the active sets, and the owner of each state.
+fn consecutive(sizes: &[usize]) -> (Vec<Vec<u32>>, Vec<u32>) {
+    let mut owner = vec![sizes.len() as u32];
+    let mut active = Vec::with_capacity(sizes.len() + 1);
+    for (o, &size) in sizes.iter().enumerate() {
+        let first = owner.len() as u32;
+        active.push((first..first + size as u32).collect());
+        owner.resize(owner.len() + size, o as u32);
+    }
+    active.push(vec![START as u32]);
+    (active, owner)
+}
