@@ -8,6 +8,7 @@ pub mod act;
 pub mod agent;
 pub mod domains;
 pub mod evaluate;
+pub mod export;
 pub mod inspect;
 pub mod learn;
 pub mod plan;
@@ -16,6 +17,7 @@ pub mod predict;
 pub mod refine;
 pub mod sample;
 pub mod score;
+pub mod solve;
 pub mod watch;
 
 /// Sets of parameters.

@@ -43,6 +43,8 @@ enum Verb {
     Watch(cmd::watch::Args),
     Act(cmd::act::Args),
     Agent(cmd::agent::Args),
+    Solve(cmd::solve::Args),
+    Export(cmd::export::Args),
 }
 
 /// The command line, with the defaults of all parameters written into its help.
@@ -73,6 +75,8 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Verb::Watch(args) => cmd::watch::run(args),
         Verb::Act(args) => cmd::act::run(args),
         Verb::Agent(args) => cmd::agent::run(args),
+        Verb::Solve(args) => cmd::solve::run(args),
+        Verb::Export(args) => cmd::export::run(args),
     })
 }
 

@@ -5,7 +5,7 @@
 //! observation's symbol, and nothing follows. Other states emit the variant that goes on.
 //!
 //! Models come from tables ([`Pomdp::new`]) or from files in Cassandra's format ([`Pomdp::read`]). [`Belief`] is the
-//! exact filter, [`PomdpEnvironment`] the system to act in.
+//! exact filter, [`PomdpEnvironment`] the system to act in, [`solve`] plans.
 
 mod belief;
 mod cassandra;
@@ -14,6 +14,7 @@ mod learned;
 mod qmdp;
 mod rewards;
 mod rows;
+pub mod solve;
 mod tables;
 
 pub use belief::Belief;
@@ -24,10 +25,12 @@ pub use rewards::RewardRule;
 pub use rows::{Row, sparse};
 pub use tables::PomdpTables;
 
+use std::io::Write;
 use std::path::Path;
 
 use crate::data::{Action, ActionObservation, Alphabet, Observation};
 use crate::error::{Error, Result};
+use crate::file::AtomicFile;
 use rewards::Rewards;
 use rows::Rows;
 
@@ -92,6 +95,24 @@ impl Pomdp {
     /// ```
     pub fn parse(text: &str, file: &str) -> Result<Pomdp> {
         cassandra::parse(text, file)
+    }
+
+    /// This model as a text in Cassandra's format.
+    ///
+    /// Probabilities, rewards and the discount (1 where none is given) read back exactly, but for rows whose sum is off by
+    /// rounding. Names become words of letters, digits, `_` and `-`; what they were stands in comments. A terminal state is
+    /// written as one that leads to a state `end`, which emits `end` forever and pays nothing; a terminal observation is called
+    /// like the other of its name, with `_end`.
+    pub fn to_cassandra(&self) -> String {
+        cassandra::write(self)
+    }
+
+    /// Writes [`Pomdp::to_cassandra`] to a file.
+    pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        let mut file = AtomicFile::create(path)?;
+        file.write_all(self.to_cassandra().as_bytes()).map_err(Error::io("write", path))?;
+        file.commit()
     }
 
     /// Its actions, and its observations with and without end.

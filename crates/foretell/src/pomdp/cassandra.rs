@@ -1,14 +1,17 @@
-//! Cassandra's `.POMDP` format: tokens, then the head (discount, names, start), then the T, O and R entries.
+//! Cassandra's `.POMDP` format: tokens, then the head (discount, names, start), then the T, O and R entries; and back.
 
 mod entries;
 mod preamble;
 mod tokens;
+mod write;
 
 use super::{Pomdp, tables};
 use crate::error::{Error, Result};
 use entries::Entries;
 use preamble::Preamble;
 use tokens::Tokens;
+
+pub(super) use write::write;
 
 /// [`Pomdp::parse`]
 pub(super) fn parse(text: &str, file: &str) -> Result<Pomdp> {

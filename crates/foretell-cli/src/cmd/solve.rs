@@ -1,0 +1,125 @@
+//! `foretell solve`
+
+use std::time::{Duration, Instant};
+
+use foretell::baselines::Test;
+use foretell::pomdp::solve::{Gap, PointBased, Solution, fast_informed_bound, qmdp};
+use foretell::{Returns, Seed, domains};
+use serde::Serialize;
+
+use crate::report::{self, plural};
+
+/// Plan with an exact model, and bound what can be earned in it
+#[derive(clap::Args)]
+pub struct Args {
+    /// A built-in domain (see `foretell domains`), a .POMDP file or the map of a maze
+    #[arg(value_name = "DOMAIN")]
+    domain: String,
+    /// Discount, below 1 where episodes could go on forever [default: the domain's]
+    #[arg(long, value_name = "G")]
+    discount: Option<f64>,
+    /// How to plan
+    #[arg(long, value_enum, default_value_t = Planner::PointBased)]
+    planner: Planner,
+    /// Stop when the bounds are this close, as a share of the value
+    #[arg(long, value_name = "E", default_value_t = Gap::default().relative)]
+    gap: f64,
+    /// Stop after so many seconds
+    #[arg(long, value_name = "N", default_value_t = 60.0)]
+    seconds: f64,
+    /// Let the policy act in so many episodes
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    episodes: Option<u64>,
+    /// Steps after which an episode is cut [default: as many as matter at this discount, or the domain's horizon]
+    #[arg(long, value_name = "L", value_parser = clap::value_parser!(u32).range(1..), requires = "episodes")]
+    max_steps: Option<u32>,
+    /// Seed of the episodes
+    #[arg(long, default_value_t = 0, requires = "episodes")]
+    seed: u64,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
+enum Planner {
+    /// As if the state were seen after one step: quick, never acts only to learn
+    Qmdp,
+    /// The fast informed bound: knows what the next observation tells
+    Fib,
+    /// Bounds that meet, and a policy that earns the lower one
+    PointBased,
+}
+
+/// Episodes are cut where rewards count less than this.
+const NEGLIGIBLE: f64 = 1e-4;
+
+#[derive(Serialize)]
+struct Report {
+    discount: f64,
+    lower: Option<f64>,
+    upper: f64,
+    vectors: usize,
+    /// Beliefs of the upper bound.
+    points: usize,
+    rounds: usize,
+    seconds: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    returns: Option<Returns>,
+}
+
+pub fn run(args: Args) -> anyhow::Result<()> {
+    let domain = domains::get(&args.domain)?;
+    let Some(pomdp) = domain.pomdp() else { anyhow::bail!("{} has no exact model to plan with", domain.name) };
+    let discount = args.discount.unwrap_or(domain.discount);
+    let limit = Duration::try_from_secs_f64(args.seconds)
+        .map_err(|_| anyhow::anyhow!("seconds = {}: must be a number that is not negative", args.seconds))?;
+    let started = Instant::now();
+    let (mut rounds, mut points) = (0, 0);
+    let solution: Solution = match args.planner {
+        Planner::Qmdp => qmdp(pomdp, discount)?,
+        Planner::Fib => fast_informed_bound(pomdp, discount)?,
+        Planner::PointBased => {
+            let mut planner = PointBased::new(pomdp, discount, Gap { relative: args.gap, ..Gap::default() })?;
+            rounds = planner.by_ref().take_while(|_| started.elapsed() < limit).count();
+            points = planner.round().points;
+            planner.solution()
+        }
+    };
+    let seconds = started.elapsed().as_secs_f64();
+    let returns = args.episodes.map(|episodes| {
+        let steps = if discount < 1.0 { (NEGLIGIBLE.ln() / discount.ln()).ceil().max(1.0) as usize } else { domain.horizon };
+        let max_steps = args.max_steps.map_or(steps, |n| n as usize);
+        let test = Test { domain: &domain, episodes: episodes as usize, max_steps, discount, seed: Seed(args.seed) };
+        test.returns(|| solution.policy(pomdp))
+    });
+    let Solution { vectors, lower, upper } = &solution;
+    let report = Report { discount, lower: *lower, upper: *upper, vectors: vectors.len(), points, rounds, seconds, returns };
+    if args.json { report::json(&report) } else { show(&report, &domain.name) }
+}
+
+fn show(report: &Report, domain: &str) -> anyhow::Result<()> {
+    let Report { discount, upper, seconds, .. } = report;
+    report::say(format!("{domain}, discount {discount}: what can be earned from the start"))?;
+    if let Some(lower) = report.lower {
+        report::say(format!("  at least   {lower:.4}"))?;
+    }
+    report::say(format!("  at most    {upper:.4}"))?;
+    if let Some(lower) = report.lower {
+        let gap = upper - lower;
+        let share = gap / lower.abs().max(upper.abs()).max(f64::MIN_POSITIVE);
+        report::say(format!("  gap        {gap:.4}, {}", report::percent(share)))?;
+    }
+    if let Some(Returns { episodes, discounted_return, discounted_ci95, .. }) = report.returns {
+        let episodes = plural(episodes, "episode");
+        report::say(format!("  policy     {discounted_return:.4} ± {discounted_ci95:.4} in {episodes}"))?;
+    }
+    let vectors = plural(report.vectors as u64, "vector");
+    if report.lower.is_some() {
+        let (points, rounds) = (plural(report.points as u64, "belief"), plural(report.rounds as u64, "round"));
+        report::say(format!("{vectors} below, {points} above, after {rounds} in {seconds:.2} s"))?;
+    } else {
+        report::say(format!("{vectors}, in {seconds:.2} s"))?;
+    }
+    Ok(())
+}

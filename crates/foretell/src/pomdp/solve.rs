@@ -1,0 +1,139 @@
+//! Plans for a finite POMDP over an endless horizon: V(b) = max_π E[Σ_t γ^(t−1) r_t].
+//!
+//! Three planners, each a set of vectors over states with an action for each. The policy takes the action of the vector that
+//! is largest at the belief, argmax_α Σ_s b(s) α(s).
+//!
+//! - [`qmdp`]: what one could earn who saw the state from the next step on. Quick, an upper bound; never acts only to learn.
+//! - [`fast_informed_bound`]: a smaller upper bound, which knows what the next observation tells, but not the ones after it.
+//! - [`PointBased`]: a lower and an upper bound that meet at the start, and a policy that earns at least the lower one.
+//!
+//! Values are finite where γ < 1, or where no policy can go on forever. Episodes end in terminal states.
+
+mod bounds;
+mod lower;
+mod point_based;
+mod system;
+#[cfg(test)]
+mod tests;
+mod upper;
+
+pub use point_based::{Gap, PointBased, Round};
+
+use super::{Belief, Pomdp};
+use crate::data::{Action, ActionObservation};
+use crate::error::Result;
+use crate::policy::{Policy, best};
+use crate::rng::Rng;
+use system::System;
+
+/// A value for every state, and the action to take where this vector is the largest of all.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AlphaVector {
+    /// a
+    pub action: Action,
+    /// α(s)
+    pub values: Vec<f64>,
+}
+
+/// What a planner found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Solution {
+    /// What the policy compares: at least one vector.
+    pub vectors: Vec<AlphaVector>,
+    /// No less can be earned from the start than this, where the planner knows.
+    pub lower: Option<f64>,
+    /// No more can be earned from the start than this.
+    pub upper: f64,
+}
+
+impl Solution {
+    /// The policy of these vectors, on the exact belief of the model they were found for.
+    pub fn policy<'a>(&'a self, pomdp: &'a Pomdp) -> VectorPolicy<'a> {
+        let states = pomdp.states().len();
+        assert!(self.vectors.iter().all(|v| v.values.len() == states), "a solution is for its own model");
+        VectorPolicy { vectors: &self.vectors, belief: Belief::new(pomdp) }
+    }
+
+    /// One vector for each action, at a·|S| + s, which bound the value from above.
+    fn of_q(system: &System, q: &[f64]) -> Solution {
+        let rows = (0u32..).zip(q.chunks_exact(system.states));
+        let vectors: Vec<AlphaVector> =
+            rows.map(|(a, values)| AlphaVector { action: Action(a), values: values.to_vec() }).collect();
+        let upper = best(vectors.iter().map(|v| system.start.dot(&v.values))).1;
+        Solution { vectors, lower: None, upper }
+    }
+}
+
+/// Q(s, a) = r(s, a) + γ Σ_s' T(s' | a, s) max_a' Q(s', a') by value iteration, as a vector for each action (Littman et al.
+/// 1995).
+///
+/// No value is too small, and none is too large by more than 10⁻⁸ of what the largest reward at every step would add up to.
+///
+/// ```
+/// use foretell::pomdp::solve;
+///
+/// let tiger = foretell::domains::get("tiger")?;
+/// let solution = solve::qmdp(tiger.pomdp().unwrap(), 0.95)?;
+/// // Who sees the tiger opens the other door at every step; the first action is taken before.
+/// assert!((solution.upper - (-1.0 + 0.95 * 200.0)).abs() < 1e-4);
+/// # Ok::<(), foretell::Error>(())
+/// ```
+///
+/// # Errors
+/// A discount that is not in [0, 1], or 1 where a policy could go on forever; one so close to 1 that values do not settle.
+pub fn qmdp(pomdp: &Pomdp, discount: f64) -> Result<Solution> {
+    let system = System::new(pomdp, discount)?;
+    Ok(Solution::of_q(&system, &bounds::observed(&system)?))
+}
+
+/// Q(s, a) = r(s, a) + γ Σ_o max_a' Σ_s' T(s' | a, s) O(o | a, s') Q(s', a'), as a vector for each action (Hauskrecht 2000).
+///
+/// As close as [`qmdp`], and never above it. A sweep costs as many operations as T and O together have paths (s, s', o), for
+/// every pair of actions.
+///
+/// # Errors
+/// As [`qmdp`].
+pub fn fast_informed_bound(pomdp: &Pomdp, discount: f64) -> Result<Solution> {
+    let system = System::new(pomdp, discount)?;
+    Ok(Solution::of_q(&system, &bounds::informed(&system)?))
+}
+
+/// Takes the action of the largest vector at the belief.
+#[derive(Clone, Debug)]
+pub struct VectorPolicy<'a> {
+    vectors: &'a [AlphaVector],
+    belief: Belief<'a>,
+}
+
+impl Policy for VectorPolicy<'_> {
+    fn reset(&mut self) {
+        self.belief.reset();
+    }
+
+    fn act(&mut self, _: &mut Rng) -> Action {
+        let (i, _) = best(self.vectors.iter().map(|v| dot(&v.values, self.belief.state())));
+        self.vectors[i.0 as usize].action
+    }
+
+    fn probability(&self, _: Action) -> Option<f64> {
+        Some(1.0)
+    }
+
+    fn observe(&mut self, ao: ActionObservation) {
+        self.belief.update(ao);
+    }
+}
+
+/// Σ_s x(s) y(s), in lanes that the processor adds side by side.
+fn dot(x: &[f64], y: &[f64]) -> f64 {
+    const LANES: usize = 8; // two registers of four
+    let mut sums = [0.0; LANES];
+    let (xs, ys) = (x.chunks_exact(LANES), y.chunks_exact(LANES));
+    let rest: f64 = xs.remainder().iter().zip(ys.remainder()).map(|(x, y)| x * y).sum();
+    for (x, y) in xs.zip(ys) {
+        for i in 0..LANES {
+            sums[i] += x[i] * y[i];
+        }
+    }
+    sums.iter().sum::<f64>() + rest
+}

@@ -1,0 +1,73 @@
+//! Bounds that need no beliefs: of who sees the state, of who sees it one step late, and of who looks at nothing.
+
+use super::system::{MAX_SWEEPS, System, unsettled};
+use crate::error::Result;
+
+/// Values are this close to their limit, relative to the largest that rewards can add up to.
+const TOLERANCE: f64 = 1e-8;
+
+/// Q(s, a) of the fully observed system, at a·|S| + s, by value iteration from above: never too small.
+pub(super) fn observed(system: &System) -> Result<Vec<f64>> {
+    let most = system.rewards.iter().fold(0.0, |m: f64, &r| m.max(r));
+    let mut values: Vec<f64> = system.steps.iter().map(|w| most * w).collect();
+    let q = |a: usize, s: usize, values: &[f64]| system.reward(a)[s] + system.discount * system.expect(a, s, values);
+    sweep(system, |s| {
+        let value = (0..system.actions).map(|a| q(a, s, &values)).fold(f64::NEG_INFINITY, f64::max);
+        (values[s] - std::mem::replace(&mut values[s], value)).abs()
+    })?;
+    Ok((0..system.rewards.len()).map(|i| q(i / system.states, i % system.states, &values)).collect())
+}
+
+/// The fast informed bound Q(s, a), at a·|S| + s, from above.
+pub(super) fn informed(system: &System) -> Result<Vec<f64>> {
+    let (states, actions) = (system.states, system.actions);
+    let from = observed(system)?;
+    // By states, then actions: what is summed side by side lies side by side.
+    let mut q: Vec<f64> = (0..from.len()).map(|i| from[i % actions * states + i / actions]).collect();
+    let mut sums = vec![0.0; system.observations * actions];
+    sweep(system, |s| {
+        let mut change: f64 = 0.0;
+        for a in 0..actions {
+            // For each o and a': Σ_s' T(s' | a, s) O(o | a, s') Q(s', a')
+            sums.fill(0.0);
+            for (to, p) in system.transitions[a].row(s) {
+                let next = &q[to * actions..][..actions];
+                for (o, emitted) in system.emissions[a].row(to) {
+                    let sums = &mut sums[o * actions..][..actions];
+                    sums.iter_mut().zip(next).for_each(|(sum, q)| *sum += p * emitted * q);
+                }
+            }
+            let future: f64 = sums.chunks_exact(actions).map(|sums| sums.iter().copied().fold(f64::NEG_INFINITY, f64::max)).sum();
+            let value = system.reward(a)[s] + system.discount * future;
+            change = change.max((q[s * actions + a] - value).abs());
+            q[s * actions + a] = value;
+        }
+        change
+    })?;
+    Ok((0..q.len()).map(|i| q[i % states * actions + i / states]).collect())
+}
+
+/// What one earns from s who takes `a` forever, from below: never too large.
+pub(super) fn blind(system: &System, a: usize) -> Result<Vec<f64>> {
+    let least = system.rewards.iter().fold(0.0, |m: f64, &r| m.min(r));
+    let mut values: Vec<f64> = system.steps.iter().map(|w| least * w).collect();
+    sweep(system, |s| {
+        let value = system.reward(a)[s] + system.discount * system.expect(a, s, &values);
+        (values[s] - std::mem::replace(&mut values[s], value)).abs()
+    })?;
+    Ok(values)
+}
+
+/// Updates all states in place until none changes by more than suffices for [`TOLERANCE`].
+///
+/// Values that fall (or grow) monotonically, and by at most δ in a sweep, are within δ w(s) of their limit.
+fn sweep(system: &System, mut update: impl FnMut(usize) -> f64) -> Result<()> {
+    let enough = TOLERANCE * system.range() / system.longest();
+    for _ in 0..MAX_SWEEPS {
+        let change = (0..system.states).map(&mut update).fold(0.0, f64::max);
+        if change <= enough {
+            return Ok(());
+        }
+    }
+    Err(unsettled(system.discount))
+}

@@ -1,0 +1,206 @@
+//! A POMDP as the solvers read it: only what can still be earned, sparse, action by action.
+
+use super::dot;
+use crate::data::Action;
+use crate::error::{Error, Result};
+use crate::pomdp::Pomdp;
+
+/// Sweeps after which values are said not to settle; a discount of 0.9999 needs some 200 000.
+pub(super) const MAX_SWEEPS: usize = 1_000_000;
+/// How far from its limit the largest expected number of steps may be: less than 1 suffices for a bound.
+const STEP_TOLERANCE: f64 = 0.5;
+
+/// Terminal states are left out of transitions and emissions: nothing is earned after them.
+pub(super) struct System {
+    pub states: usize,
+    pub actions: usize,
+    pub observations: usize,
+    pub discount: f64,
+    pub start: Point,
+    /// r(a, s), at a·|S| + s.
+    pub rewards: Vec<f64>,
+    /// T(s' | a, s) for each a; one row for each s.
+    pub transitions: Vec<Sparse>,
+    /// O(o | a, s') for each a; one row for each s'.
+    pub emissions: Vec<Sparse>,
+    /// w(s) ≥ 1 + γ max_a Σ_s' T(s' | a, s) w(s'): no policy goes on for longer, in discounted steps. So no value is beyond
+    /// w(s) times the largest reward, and values that change by no more than δ in a sweep are within δ w(s) of their limit.
+    pub steps: Vec<f64>,
+}
+
+/// A sparse matrix by rows.
+#[derive(Default)]
+pub(super) struct Sparse {
+    ends: Vec<usize>,
+    columns: Vec<u32>,
+    values: Vec<f64>,
+}
+
+/// A belief, by the states that it holds possible, in order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Point {
+    pub states: Vec<u32>,
+    pub weights: Vec<f64>,
+}
+
+/// What an action and an observation lead to.
+pub(super) struct Successor {
+    pub observation: usize,
+    /// P(o ‖ a), in an episode that goes on.
+    pub probability: f64,
+    pub point: Point,
+}
+
+impl Point {
+    fn push(&mut self, s: usize, weight: f64) {
+        self.states.push(s as u32);
+        self.weights.push(weight);
+    }
+
+    pub fn entries(&self) -> impl Iterator<Item = (usize, f64)> {
+        self.states.iter().zip(&self.weights).map(|(&s, &b)| (s as usize, b))
+    }
+
+    /// Σ_s b(s) v(s)
+    pub fn dot(&self, v: &[f64]) -> f64 {
+        if self.weights.len() == v.len() { dot(&self.weights, v) } else { self.entries().map(|(s, b)| b * v[s]).sum() }
+    }
+}
+
+impl Sparse {
+    fn push(&mut self, row: impl Iterator<Item = (usize, f64)>) {
+        for (column, value) in row {
+            self.columns.push(column as u32);
+            self.values.push(value);
+        }
+        self.ends.push(self.columns.len());
+    }
+
+    pub fn row(&self, i: usize) -> impl Iterator<Item = (usize, f64)> {
+        let range = if i == 0 { 0 } else { self.ends[i - 1] }..self.ends[i];
+        self.columns[range.clone()].iter().zip(&self.values[range]).map(|(&column, &value)| (column as usize, value))
+    }
+}
+
+impl System {
+    pub fn new(pomdp: &Pomdp, discount: f64) -> Result<System> {
+        if !(0.0..=1.0).contains(&discount) {
+            return Err(Error::parameter("discount", discount, "must be between 0 and 1"));
+        }
+        let (states, actions) = (pomdp.states().len(), pomdp.alphabet().actions().len());
+        let mut system = System {
+            states,
+            actions,
+            observations: pomdp.alphabet().observations().len(),
+            discount,
+            start: Point::default(),
+            rewards: Vec::with_capacity(actions * states),
+            transitions: Vec::new(),
+            emissions: Vec::new(),
+            steps: Vec::new(),
+        };
+        pomdp.start().for_each(|(s, p)| system.start.push(s, p));
+        for a in (0..actions).map(|a| Action(a as u32)) {
+            let (mut transitions, mut emissions) = (Sparse::default(), Sparse::default());
+            for s in 0..states {
+                transitions.push(pomdp.transitions(a, s).filter(|&(to, _)| !pomdp.is_terminal(to)));
+                emissions.push(pomdp.emissions(a, s).filter(|_| !pomdp.is_terminal(s)).map(|(o, p)| (o.0 as usize, p)));
+                system.rewards.push(pomdp.expected_reward(a, s));
+            }
+            system.transitions.push(transitions);
+            system.emissions.push(emissions);
+        }
+        system.steps = system.most_steps(pomdp)?;
+        Ok(system)
+    }
+
+    /// The largest value that rewards can add up to, of either sign.
+    pub fn range(&self) -> f64 {
+        self.longest() * self.rewards.iter().fold(0.0, |m: f64, r| m.max(r.abs()))
+    }
+
+    /// The largest of `steps`.
+    pub fn longest(&self) -> f64 {
+        self.steps.iter().fold(0.0, |m: f64, &w| m.max(w))
+    }
+
+    /// Σ_s' T(s' | a, s) v(s')
+    pub fn expect(&self, a: usize, s: usize, v: &[f64]) -> f64 {
+        self.transitions[a].row(s).map(|(to, p)| p * v[to]).sum()
+    }
+
+    /// r(a, ·)
+    pub fn reward(&self, a: usize) -> &[f64] {
+        &self.rewards[a * self.states..][..self.states]
+    }
+
+    /// What `a` can lead to, by observation.
+    pub fn successors(&self, point: &Point, a: usize) -> Vec<Successor> {
+        let mut next = vec![0.0; self.states];
+        for (s, b) in point.entries() {
+            self.transitions[a].row(s).for_each(|(to, p)| next[to] += b * p);
+        }
+        let mut at = vec![None; self.observations];
+        let mut all: Vec<Successor> = Vec::new();
+        for (s, &p) in next.iter().enumerate().filter(|(_, p)| **p > 0.0) {
+            for (observation, q) in self.emissions[a].row(s).filter(|(_, q)| p * q > 0.0) {
+                let i = *at[observation].get_or_insert_with(|| {
+                    all.push(Successor { observation, probability: 0.0, point: Point::default() });
+                    all.len() - 1
+                });
+                all[i].point.push(s, p * q);
+                all[i].probability += p * q;
+            }
+        }
+        for Successor { probability, point, .. } in &mut all {
+            point.weights.iter_mut().for_each(|b| *b /= *probability);
+        }
+        all
+    }
+
+    /// `steps`: 1/(1 − γ), or the expected number of steps of the policy that goes on for longest.
+    fn most_steps(&self, pomdp: &Pomdp) -> Result<Vec<f64>> {
+        if self.discount < 1.0 {
+            return Ok(vec![1.0 / (1.0 - self.discount); self.states]);
+        }
+        if let Some(s) = self.endless_state(pomdp) {
+            return Err(Error::parameter(
+                "discount",
+                self.discount,
+                format!("must be below 1, as a policy could go on forever from state {}", pomdp.states()[s]),
+            ));
+        }
+        // From below: w grows to its limit. Once no w(s) grows by more than δ < 1, w/(1 − δ) is a bound.
+        let mut steps = vec![0.0; self.states];
+        for _ in 0..MAX_SWEEPS {
+            let longer = |s: usize| (0..self.actions).map(|a| 1.0 + self.expect(a, s, &steps)).fold(0.0, f64::max);
+            let next: Vec<f64> = (0..self.states).map(longer).collect();
+            let growth = next.iter().zip(&steps).map(|(x, y)| x - y).fold(0.0, f64::max);
+            if growth <= STEP_TOLERANCE {
+                return Ok(steps.iter().map(|w| w / (1.0 - growth)).collect());
+            }
+            steps = next;
+        }
+        Err(unsettled(self.discount))
+    }
+
+    /// A state from which some policy never comes to an end.
+    fn endless_state(&self, pomdp: &Pomdp) -> Option<usize> {
+        let mut endless: Vec<bool> = (0..self.states).map(|s| !pomdp.is_terminal(s)).collect();
+        loop {
+            let stays = |a: u32, s: usize| pomdp.transitions(Action(a), s).all(|(to, _)| endless[to]);
+            let ends = |&s: &usize| endless[s] && !(0..self.actions as u32).any(|a| stays(a, s));
+            let ending: Vec<usize> = (0..self.states).filter(ends).collect();
+            if ending.is_empty() {
+                return endless.iter().position(|&e| e);
+            }
+            ending.into_iter().for_each(|s| endless[s] = false);
+        }
+    }
+}
+
+/// The error of an iteration that takes too long.
+pub(super) fn unsettled(discount: f64) -> Error {
+    let problem = format!("the values do not settle within {MAX_SWEEPS} sweeps");
+    Error::data(problem, format!("plan with a discount further below 1 than {discount}"))
+}

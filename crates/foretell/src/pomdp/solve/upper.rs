@@ -1,0 +1,99 @@
+//! An upper bound of the value: the fast informed bound, and what is known of beliefs and carried to others.
+
+use super::bounds::informed;
+use super::system::{Point, System};
+use crate::error::Result;
+
+/// Points are pruned when there are twice as many as were left the last time, and at least so many.
+const FEW: usize = 64;
+
+/// The value is convex. So where b holds a share ρ of p, and the rest is known state by state,
+/// V(b) ≤ Σ_s b(s) v(s) − ρ (Σ_s p(s) v(s) − v_p) with the largest ρ that fits, min_s b(s)/p(s).
+pub(super) struct Upper {
+    /// The fast informed bound, at a·|S| + s.
+    q: Vec<f64>,
+    /// v(s): the value where the state is known.
+    corners: Vec<f64>,
+    points: Vec<Known>,
+    prune_at: usize,
+}
+
+/// A belief p whose value is known not to exceed v_p.
+struct Known {
+    point: Point,
+    value: f64,
+    /// Σ_s p(s) v(s) − v_p
+    drop: f64,
+}
+
+impl Upper {
+    pub fn new(system: &System) -> Result<Upper> {
+        let q = informed(system)?;
+        let corner = |s: usize| (0..system.actions).map(|a| q[a * system.states + s]).fold(f64::NEG_INFINITY, f64::max);
+        let corners = (0..system.states).map(corner).collect();
+        Ok(Upper { q, corners, points: Vec::new(), prune_at: FEW })
+    }
+
+    pub fn len(&self) -> usize {
+        self.points.len()
+    }
+
+    /// V(b) is no larger.
+    pub fn value(&self, point: &Point) -> f64 {
+        let informed = self.q.chunks_exact(self.corners.len()).map(|q| point.dot(q)).fold(f64::NEG_INFINITY, f64::max);
+        informed.min(self.interpolated(point, usize::MAX))
+    }
+
+    /// The bound without q and without one of the points.
+    fn interpolated(&self, point: &Point, without: usize) -> f64 {
+        let mut dense = vec![0.0; self.corners.len()];
+        point.entries().for_each(|(s, b)| dense[s] = b);
+        let mut largest = 0.0;
+        for (_, known) in self.points.iter().enumerate().filter(|&(i, _)| i != without) {
+            // A share of this or less would gain nothing over what was found.
+            let least = largest / known.drop;
+            let mut share: f64 = 1.0;
+            for (s, p) in known.point.entries() {
+                share = share.min(dense[s] / p);
+                if share <= least {
+                    break;
+                }
+            }
+            largest = f64::max(largest, share * known.drop);
+        }
+        point.dot(&self.corners) - largest
+    }
+
+    /// Learns that the value at `point` is no larger than `value`.
+    pub fn insert(&mut self, point: &Point, value: f64) {
+        if value >= self.value(point) {
+            return;
+        }
+        if let [s] = point.states[..] {
+            self.corners[s as usize] = value;
+            for known in &mut self.points {
+                known.drop = known.point.dot(&self.corners) - known.value;
+            }
+            self.points.retain(|known| known.drop > 0.0);
+        } else {
+            let drop = point.dot(&self.corners) - value;
+            self.points.push(Known { point: point.clone(), value, drop });
+        }
+    }
+
+    /// Forgets points that the others imply: nothing becomes larger by that.
+    pub fn prune(&mut self) {
+        if self.points.len() < self.prune_at {
+            return;
+        }
+        let mut i = 0;
+        while i < self.points.len() {
+            if self.interpolated(&self.points[i].point, i) <= self.points[i].value {
+                self.points.remove(i);
+            } else {
+                i += 1;
+            }
+        }
+        self.prune_at = FEW.max(2 * self.points.len());
+    }
+}
