@@ -11,6 +11,7 @@ use crate::log::Logs;
 use crate::params::{LearnParams, parameters};
 use crate::plan::{Plan, PlanParams, plan};
 use crate::policy::{Exploring, Uniform};
+use crate::refine::{RefineParams, refine};
 use crate::rng::Seed;
 
 /// Who acts while episodes are sampled.
@@ -37,11 +38,13 @@ parameters! {
     sampling: Sampling,
     /// ε, the share of actions taken at random once there is a plan
     epsilon: f64,
+    /// Whether models are refined into POMDPs before planning
+    refine: bool,
 }
 
 impl Default for AgentParams {
     fn default() -> Self {
-        AgentParams { agent_rounds: 5, episodes: 10_000, sampling: Sampling::EpsilonGreedy, epsilon: 0.3 }
+        AgentParams { agent_rounds: 5, episodes: 10_000, sampling: Sampling::EpsilonGreedy, epsilon: 0.3, refine: true }
     }
 }
 
@@ -121,7 +124,7 @@ impl<'d> Agent<'d> {
     }
 
     fn sample(&mut self) -> Result<()> {
-        let AgentParams { agent_rounds, episodes, sampling, epsilon } = self.params;
+        let AgentParams { agent_rounds, episodes, sampling, epsilon, .. } = self.params;
         // Rounds get equal shares, the first what is left over.
         let share = episodes / agent_rounds + if self.round == 0 { episodes % agent_rounds } else { 0 };
         let seed = self.seed.stream("agent").index(self.round as u64);
@@ -141,7 +144,10 @@ impl<'d> Agent<'d> {
     fn step(&mut self) -> Result<AgentRound> {
         self.sample()?;
         let logs = Logs::memory(self.domain.alphabet().clone(), self.episodes.clone());
-        let model = learn(&logs, &self.learning)?;
+        let mut model = learn(&logs, &self.learning)?;
+        if self.params.refine {
+            model = refine(&model, &logs, &RefineParams::default())?;
+        }
         let episodes = logs.open(model.alphabet().clone())?.collect::<Result<Vec<_>>>()?;
         let mut fitted = None;
         self.plan = Some(plan(&model, &episodes, &self.planning, &mut |round| fitted = Some(round))?);

@@ -13,9 +13,10 @@ use crate::experience::{States, Steps};
 use crate::filter::{Filter, PredictiveState};
 use crate::fitted_q::{Approximator, FittedQ, Round};
 use crate::memory::{LastObservations, WithLast};
-use crate::model::Model;
+use crate::model::{Model, dot};
 use crate::params::parameters;
 use crate::policy::{Policy, best};
+use crate::pomdp::solve::{self, AlphaVector, Gap, PointBased};
 use crate::rng::{Rng, Seed};
 use crate::tree_q::{Ensembles, Structure, TreeFit, TreeQ};
 use crate::trees::{Targets, TreeParams};
@@ -41,6 +42,23 @@ pub enum StateKind {
     Last,
 }
 
+/// How a policy is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+pub enum Planner {
+    /// Point-based in the POMDP of a refined model, where that foretells the logs better than the last steps do; else fitted-Q
+    Auto,
+    /// Fitted-Q on the logs, as in the paper
+    FittedQ,
+    /// As if the state were seen after the next step; needs a refined model
+    Qmdp,
+    /// The fast informed bound: as if it were seen after two; needs a refined model
+    FastInformed,
+    /// Point-based value iteration between two bounds; needs a refined model
+    PointBased,
+}
+
 /// Who estimates Q.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -62,7 +80,12 @@ parameters! {
     PlanParams,
     /// Changes to a preset: one optional value for each field of [`PlanParams`].
     PlanOverrides, "Planning",
-    /// What the policy knows of the past
+    /// How the policy is found
+    planner: Planner,
+    /// How much is taken off the reward of what was rarely tried, in standard deviations of a reward for an untried action; not
+    /// for fitted-Q
+    pessimism: f64,
+    /// What the policy knows of the past, with fitted-Q
     state: StateKind,
     /// Observations in the state, where it is made of the last ones
     last: usize,
@@ -70,7 +93,7 @@ parameters! {
     regressor: Regressor,
     /// Most of the latest steps that a table looks at, beside the time
     window: usize,
-    /// Rounds of fitted-Q
+    /// Rounds of fitted-Q, or trials of the point-based planner
     rounds: usize,
     /// Discount γ
     discount: f64,
@@ -89,6 +112,8 @@ parameters! {
 impl Default for PlanParams {
     fn default() -> Self {
         PlanParams {
+            planner: Planner::Auto,
+            pessimism: 0.0,
             state: StateKind::Memory,
             last: 2,
             regressor: Regressor::Auto,
@@ -108,6 +133,7 @@ impl PlanParams {
     /// The recipe as printed [H14 §6.4]: 25 trees for each action, on the predictive state, refitted in each of 100 rounds.
     pub fn paper() -> Self {
         PlanParams {
+            planner: Planner::FittedQ,
             state: StateKind::Predictive,
             regressor: Regressor::Trees,
             structure: Structure::Refitted,
@@ -130,6 +156,9 @@ impl PlanParams {
         }
         if !(0.0..=1.0).contains(&self.discount) {
             return Err(Error::parameter("discount", self.discount, "must be between 0 and 1"));
+        }
+        if !(self.pessimism >= 0.0 && self.pessimism.is_finite()) {
+            return Err(Error::parameter("pessimism", self.pessimism, "must not be negative"));
         }
         self.tree_params().validate()
     }
@@ -155,6 +184,8 @@ pub struct Plan {
 struct PlanQ {
     trees: Option<TreeQ>,
     table: Option<WindowQ>,
+    /// Instead of both, where a POMDP was solved.
+    vectors: Vec<AlphaVector>,
 }
 
 /// [`PlanQ`] being fitted.
@@ -190,9 +221,63 @@ fn average(values: &mut [f64], other: &[f64]) {
 /// The logs need not be those the model was learned from.
 pub fn plan(model: &Model, episodes: &[Trajectory], params: &PlanParams, progress: &mut dyn FnMut(Round)) -> Result<Plan> {
     params.validate()?;
+    let params = match params.planner {
+        Planner::Auto => PlanParams { planner: suited(model, episodes, params.window), ..params.clone() },
+        _ => params.clone(),
+    };
+    match params.planner {
+        Planner::Auto | Planner::FittedQ => fitted(model, episodes, params, progress),
+        planner => solved(model, planner, params, progress),
+    }
+}
+
+/// The planner that suits a model.
+fn suited(model: &Model, episodes: &[Trajectory], window: usize) -> Planner {
+    if model.refined().is_none_or(|refined| !refined.pomdp.has_rewards()) {
+        return Planner::FittedQ;
+    }
+    match Foresight::of(model, episodes, window) {
+        Some(foresight) if foresight.model < foresight.best_window().1 => Planner::FittedQ,
+        _ => Planner::PointBased,
+    }
+}
+
+/// A policy in the POMDP of a refined model.
+fn solved(model: &Model, planner: Planner, params: PlanParams, progress: &mut dyn FnMut(Round)) -> Result<Plan> {
+    let Some(refined) = model.refined() else {
+        return Err(Error::data(
+            "this planner needs a POMDP, and a linear model is none: its operators may give negative probabilities",
+            "refine the model first, or take the planner fitted-q",
+        ));
+    };
+    if !refined.pomdp.has_rewards() {
+        return Err(Error::data("the model was refined on logs where nothing was ever earned", "refine it on logs with rewards"));
+    }
+    let pomdp = refined.pessimistic(params.pessimism);
+    let solution = match planner {
+        Planner::Qmdp => solve::qmdp(&pomdp, params.discount)?,
+        Planner::FastInformed => solve::fast_informed_bound(&pomdp, params.discount)?,
+        _ => {
+            let mut planner = PointBased::new(&pomdp, params.discount, Gap::default())?;
+            for (number, round) in (1..=params.rounds).zip(planner.by_ref()) {
+                progress(Round { number, change: round.upper - round.lower, start_value: round.lower });
+            }
+            planner.solution()
+        }
+    };
+    if planner != Planner::PointBased {
+        progress(Round { number: 1, change: 0.0, start_value: solution.upper });
+    }
+    let params = PlanParams { state: StateKind::Predictive, ..params };
+    let q = PlanQ { trees: None, table: None, vectors: solution.vectors };
+    Ok(Plan { params, alphabet: model.alphabet().clone(), model: Some(model.clone()), q })
+}
+
+/// A policy by fitted-Q on the logs.
+fn fitted(model: &Model, episodes: &[Trajectory], params: PlanParams, progress: &mut dyn FnMut(Round)) -> Result<Plan> {
     let alphabet = model.alphabet();
     let steps = Steps::of(alphabet, episodes)?;
-    let params = settled(params, model, episodes);
+    let params = settled(&params, model, episodes);
     let trees = (params.regressor != Regressor::Table).then(|| {
         let states = States::track(episodes, || filter(&params, alphabet, Some(model)));
         let seed = Seed(params.seed).stream("plan");
@@ -203,7 +288,7 @@ pub fn plan(model: &Model, episodes: &[Trajectory], params: &PlanParams, progres
     let mut fitted = FittedQ::new(&steps, PlanFit { trees: trees.transpose()?, table }, params.discount);
     fitted.by_ref().take(params.rounds).for_each(progress);
     let PlanFit { trees, table } = fitted.into_inner();
-    let q = PlanQ { trees: trees.map(|trees| trees.to_q()), table: table.map(WindowFit::into_q) };
+    let q = PlanQ { trees: trees.map(|trees| trees.to_q()), table: table.map(WindowFit::into_q), vectors: Vec::new() };
     let model = (params.state != StateKind::Last).then(|| model.clone());
     Ok(Plan { params, alphabet: alphabet.clone(), model, q })
 }
@@ -278,7 +363,8 @@ impl Plan {
 
     /// The policy that takes the best action.
     pub fn policy(&self) -> Greedy<'_> {
-        Greedy { trees: self.q.trees.as_ref(), filter: self.filter(), table: self.q.table.as_ref().map(WindowQ::memory) }
+        let PlanQ { trees, table, vectors } = &self.q;
+        Greedy { trees: trees.as_ref(), filter: self.filter(), table: table.as_ref().map(WindowQ::memory), vectors }
     }
 
     /// Makes such policies for a system that has another alphabet, where symbols of the same name are the same.
@@ -296,12 +382,13 @@ pub struct Greedy<'p> {
     trees: Option<&'p TreeQ>,
     filter: Box<dyn Filter + Send + 'p>,
     table: Option<WindowMemory<'p>>,
+    vectors: &'p [AlphaVector],
 }
 
 impl<'p> Greedy<'p> {
     /// On trees over the states of any filter: an exact belief, the last observations.
     pub fn new(trees: &'p TreeQ, filter: Box<dyn Filter + Send + 'p>) -> Greedy<'p> {
-        Greedy { trees: Some(trees), filter, table: None }
+        Greedy { trees: Some(trees), filter, table: None, vectors: &[] }
     }
 
     /// Where it stands.
@@ -309,8 +396,11 @@ impl<'p> Greedy<'p> {
         self.filter.state()
     }
 
-    /// Q̂(s, a) of every action, where it stands.
+    /// Q̂(s, a) of every action, where it stands; −∞ for an action that no vector of a solved POMDP begins with.
     pub fn values(&self) -> Vec<f64> {
+        if !self.vectors.is_empty() {
+            return self.values_of_vectors();
+        }
         let (trees, table) =
             (self.trees.map(|trees| trees.values(self.filter.state())), self.table.as_ref().map(WindowMemory::values));
         match (trees, table) {
@@ -321,6 +411,16 @@ impl<'p> Greedy<'p> {
             (Some(trees), None) => trees,
             (None, table) => table.unwrap_or_default().to_vec(),
         }
+    }
+
+    fn values_of_vectors(&self) -> Vec<f64> {
+        let (belief, actions) = (self.filter.state(), self.vectors.iter().map(|v| v.action.0 as usize + 1).max());
+        let mut values = vec![f64::NEG_INFINITY; actions.unwrap_or(0)];
+        for AlphaVector { action, values: vector } in self.vectors {
+            let value = &mut values[action.0 as usize];
+            *value = value.max(dot(vector, belief));
+        }
+        values
     }
 
     /// The action with the largest Q̂(s, a), the first of equals.

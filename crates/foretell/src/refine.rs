@@ -30,6 +30,7 @@ use crate::model::{Model, Refined};
 use crate::params::parameters;
 use crate::rng::Seed;
 use data::Data;
+use finish::Fitted;
 use latent::{HardCounts, Lane, Latent, Triple};
 use layout::{Layout, START};
 
@@ -236,8 +237,8 @@ impl<'a> Refinement<'a> {
     /// The model with its refinement.
     pub fn finish(self) -> Result<Model> {
         let Some(Fit { best, candidate, .. }) = self.leader.or(self.fit) else { return Ok(self.model.clone()) };
-        let (pomdp, visits) = finish::pomdp(self.model, &self.data, &best)?;
-        Ok(self.model.clone().refined_to(Refined { pomdp, visits, candidate }))
+        let Fitted { pomdp, visits, reward_sd } = finish::pomdp(self.model, &self.data, &best)?;
+        Ok(self.model.clone().refined_to(Refined { pomdp, visits, reward_sd, candidate }))
     }
 
     /// The next candidate; after the last the best of them in earnest, if they were compared on a share.

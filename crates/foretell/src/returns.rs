@@ -99,6 +99,17 @@ impl Mean {
         self.squares += off * (x - self.mean);
     }
 
+    /// Takes all numbers of another in (Chan et al. 1979).
+    pub(crate) fn merge(&mut self, other: &Mean) {
+        let count = self.count + other.count;
+        if count > 0.0 {
+            let off = other.mean - self.mean;
+            self.mean += off * other.count / count;
+            self.squares += other.squares + off * off * self.count * other.count / count;
+            self.count = count;
+        }
+    }
+
     /// The mean of the numbers.
     pub fn mean(&self) -> f64 {
         self.mean

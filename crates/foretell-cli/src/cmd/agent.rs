@@ -77,7 +77,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let discount = args.discount.unwrap_or(domain.discount.min(LARGEST_DISCOUNT));
     let learning = LearnParams { seed: args.seed, ..learning };
     let planning = PlanParams { seed: args.seed, discount, ..planning };
-    let params = args.overrides.apply(AgentParams::default());
+    let refine = matches!(args.preset, super::Preset::Default);
+    let params = args.overrides.apply(AgentParams { refine, ..AgentParams::default() });
     let rounds = params.agent_rounds;
     let mut agent = Agent::new(&domain, params, learning, planning, Seed(args.seed))?;
     if let Some(guide) = guide {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use foretell::fitted_q::Round;
-use foretell::plan::{Regressor, StateKind};
+use foretell::plan::{Planner, Regressor, StateKind};
 use foretell::{Model, PlanOverrides, PlanParams, Trajectory};
 use serde_json::json;
 
@@ -72,8 +72,13 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     }
     let (all, steps) = (plural(episodes.len() as u64, "episode"), plural(steps, "step"));
     report::say(format!("planned on {all}, {steps} in {seconds:.2} s"))?;
+    let precision = match plan.params().planner {
+        Planner::Qmdp | Planner::FastInformed => "at most".to_string(),
+        Planner::PointBased => format!("at most {change:.1e} too low for the model"),
+        Planner::FittedQ | Planner::Auto => format!("last change {change:.1e}"),
+    };
     report::say(format!(
-        "  value      {value:.4} at the start, by its own rosy estimate, discounted and as if episodes were never cut (last change {change:.1e})"
+        "  value      {value:.4} at the start, by its own rosy estimate, discounted and as if episodes were never cut ({precision})"
     ))?;
     report::say(format!("  decides by {}", regressor(plan.params())))?;
     report::say(format!("  policy     {}", args.output.display()))?;
@@ -82,6 +87,12 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 
 /// Who estimates Q, in words.
 fn regressor(params: &PlanParams) -> String {
+    match params.planner {
+        Planner::FittedQ | Planner::Auto => {}
+        Planner::Qmdp => return "QMDP on the belief of the refined model".into(),
+        Planner::FastInformed => return "the fast informed bound on the belief of the refined model".into(),
+        Planner::PointBased => return "point-based planning on the belief of the refined model".into(),
+    }
     let states = match params.state {
         StateKind::Last => "trees over the last observations",
         StateKind::Predictive | StateKind::Memory => "trees over the states of the model",

@@ -19,6 +19,8 @@ pub struct Refined {
     pub pomdp: Pomdp,
     /// How often each action was tried in each state, in expectation, at a·|S| + s.
     pub visits: Vec<f64>,
+    /// Standard deviation of the rewards of the logs.
+    pub reward_sd: f64,
     /// What kind of states it has, and how many were asked for.
     pub candidate: Candidate,
 }
@@ -27,6 +29,7 @@ pub struct Refined {
 #[derive(Serialize, Deserialize)]
 pub(super) struct RefinedHeader {
     candidate: Candidate,
+    reward_sd: f64,
     states: Vec<String>,
     terminal: Vec<bool>,
 }
@@ -50,9 +53,15 @@ impl Model {
 }
 
 impl Refined {
+    /// The POMDP where action a earns less in state s by `pessimism`·sd / √(1 + n(a, s)), n being how often it was tried there.
+    pub fn pessimistic(&self, pessimism: f64) -> Pomdp {
+        let penalty = self.visits.iter().map(|n| pessimism * self.reward_sd / (1.0 + n).sqrt());
+        self.pomdp.with_less_reward(penalty)
+    }
+
     pub(super) fn header(&self) -> RefinedHeader {
         let Learned { states, terminal, .. } = self.pomdp.to_learned();
-        RefinedHeader { candidate: self.candidate, states, terminal }
+        RefinedHeader { candidate: self.candidate, reward_sd: self.reward_sd, states, terminal }
     }
 
     pub(super) fn arrays(&self) -> Vec<Array> {
@@ -107,6 +116,6 @@ impl Refined {
         };
         let pomdp = Pomdp::learned(learned).map_err(|e| arrays.damaged(&e.to_string()))?;
         let visits = arrays.sized("refined_visits", arrays.f64s("refined_visits")?, n)?;
-        Ok(Refined { pomdp, visits, candidate: header.candidate })
+        Ok(Refined { pomdp, visits, reward_sd: header.reward_sd, candidate: header.candidate })
     }
 }

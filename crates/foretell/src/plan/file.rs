@@ -4,11 +4,12 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Plan, PlanParams, PlanQ, Regressor, StateKind};
-use crate::data::Alphabet;
+use super::{Plan, PlanParams, PlanQ, Planner, Regressor, StateKind};
+use crate::data::{Action, Alphabet};
 use crate::error::{Error, Result};
 use crate::filter::Filter;
 use crate::model::Model;
+use crate::pomdp::solve::AlphaVector;
 use crate::tensors::{self, Array, Arrays, Kind};
 use crate::tree_q::{Ensembles, TreeQ};
 use crate::trees::{Forest, ForestArrays};
@@ -56,6 +57,12 @@ impl Plan {
             arrays.push(Array::u32s("table_tokens", &[shorter.len(), 2], &tokens));
             arrays.push(Array::f64s("table_q", &[shorter.len(), self.alphabet.actions().len()], &q));
         }
+        if let Some(first) = self.q.vectors.first() {
+            let actions: Vec<u32> = self.q.vectors.iter().map(|v| v.action.0).collect();
+            let values: Vec<f64> = self.q.vectors.iter().flat_map(|v| v.values.iter().copied()).collect();
+            arrays.push(Array::u32s("vector_actions", &[actions.len()], &actions));
+            arrays.push(Array::f64s("vectors", &[actions.len(), first.values.len()], &values));
+        }
         if let Some(model) = &self.model {
             arrays.push(Array::bytes("model", model.to_bytes()));
         }
@@ -73,9 +80,11 @@ impl Plan {
             StateKind::Predictive | StateKind::Memory => Some(Model::from_bytes(&arrays.bytes("model")?, file)?),
         };
         let trees = trees.map(|trees| read_trees(&arrays, params.ensembles, trees)).transpose()?;
-        let has_table = params.regressor != Regressor::Trees;
+        let is_fitted = params.planner == Planner::FittedQ;
+        let vectors = if is_fitted { Vec::new() } else { read_vectors(&arrays)? };
+        let has_table = is_fitted && params.regressor != Regressor::Trees;
         let table = has_table.then(|| read_table(&arrays, params.window, alphabet.actions().len())).transpose()?;
-        let plan = Plan { params, alphabet, model, q: PlanQ { trees, table } };
+        let plan = Plan { params, alphabet, model, q: PlanQ { trees, table, vectors } };
         if plan.is_whole() { Ok(plan) } else { Err(arrays.damaged("its parts do not match its actions and states")) }
     }
 
@@ -87,6 +96,13 @@ impl Plan {
                 && trees.forests.len() == forests
                 && trees.forests.iter().flatten().all(|forest| forest.trees().width() == self.width())
         };
+        if self.params.planner != Planner::FittedQ {
+            let states = self.filter().state().len();
+            let fits = |v: &AlphaVector| (v.action.0 as usize) < actions && v.values.len() == states;
+            let refined =
+                self.model.as_ref().is_some_and(|model| model.refined().is_some() && *model.alphabet() == self.alphabet);
+            return refined && self.params.planner != Planner::Auto && self.q.trees.is_none() && self.q.vectors.iter().all(fits);
+        }
         actions > 0
             && regressor != Regressor::Auto
             && self.q.trees.is_some() == (regressor != Regressor::Table)
@@ -119,6 +135,17 @@ fn read_trees(arrays: &Arrays<'_>, ensembles: Ensembles, trees: Trees) -> Result
     let forest = |(i, width): (usize, &Option<usize>)| width.map(|width| read_forest(arrays, i, width)).transpose();
     let forests = trees.widths.iter().enumerate().map(forest).collect::<Result<Vec<_>>>()?;
     Ok(TreeQ { ensembles, forests, taken: trees.taken })
+}
+
+fn read_vectors(arrays: &Arrays<'_>) -> Result<Vec<AlphaVector>> {
+    let (actions, values) = (arrays.u32s("vector_actions")?, arrays.f64s("vectors")?);
+    let states = values.len() / actions.len().max(1);
+    let values = arrays.sized("vectors", values, states * actions.len())?;
+    if states == 0 || !values.iter().all(|x| x.is_finite()) {
+        return Err(arrays.damaged("its vectors are no numbers"));
+    }
+    let all = actions.iter().zip(values.chunks_exact(states));
+    Ok(all.map(|(&a, values)| AlphaVector { action: Action(a), values: values.to_vec() }).collect())
 }
 
 fn read_table(arrays: &Arrays<'_>, pairs: usize, actions: usize) -> Result<WindowQ> {

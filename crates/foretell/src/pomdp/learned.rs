@@ -65,6 +65,14 @@ impl Pomdp {
         }
     }
 
+    /// The same with r(a, s) less by so much, at a·|S| + s, for planners: R(a, s, s', o) stays.
+    pub(crate) fn with_less_reward(&self, penalty: impl Iterator<Item = f64>) -> Pomdp {
+        let mut pomdp = self.clone();
+        let all = pomdp.expected_rewards.iter_mut().zip(penalty).enumerate();
+        all.filter(|(i, _)| !self.terminal[i % self.states.len()]).for_each(|(_, (r, less))| *r -= less);
+        pomdp
+    }
+
     /// Whether any reward is known.
     pub(crate) fn has_rewards(&self) -> bool {
         !self.rewards.is_empty()

@@ -9,6 +9,7 @@ use super::layout::START;
 use crate::error::Result;
 use crate::model::Model;
 use crate::pomdp::{Learned, Pomdp, RewardRule, Row};
+use crate::returns::Mean;
 
 /// Rewards of a pair (a, o′) that differ by no more are the same: a log has so many digits.
 const SAME_REWARD: f64 = 1e-9;
@@ -26,6 +27,7 @@ struct Rewards {
     sums: Vec<f64>,
     /// Of each (a, o′): count, sum, least and largest.
     of_pair: Vec<(f64, f64, f64, f64)>,
+    all: Mean,
     /// Whether all steps have rewards.
     complete: bool,
 }
@@ -36,6 +38,7 @@ impl Rewards {
             visits: vec![0.0; actions * states],
             sums: vec![0.0; actions * states],
             of_pair: vec![(0.0, 0.0, f64::INFINITY, f64::NEG_INFINITY); actions * symbols],
+            all: Mean::default(),
             complete: true,
         }
     }
@@ -46,13 +49,21 @@ impl Rewards {
         for (x, y) in self.of_pair.iter_mut().zip(&other.of_pair) {
             *x = (x.0 + y.0, x.1 + y.1, x.2.min(y.2), x.3.max(y.3));
         }
+        self.all.merge(&other.all);
         self.complete &= other.complete;
     }
 }
 
+/// What a refined model is made of.
+pub(super) struct Fitted {
+    pub(super) pomdp: Pomdp,
+    pub(super) visits: Vec<f64>,
+    pub(super) reward_sd: f64,
+}
+
 /// The POMDP of fitted parameters. Its rewards belong to pairs of action and observation where these determine them, else to
 /// pairs of action and state.
-pub(super) fn pomdp(model: &Model, data: &Data<'_>, latent: &Latent) -> Result<(Pomdp, Vec<f64>)> {
+pub(super) fn pomdp(model: &Model, data: &Data<'_>, latent: &Latent) -> Result<Fitted> {
     let (actions, states, symbols) = (latent.actions, latent.layout.states, latent.unigram().len());
     let rewards = rewards(data, latent, symbols)?;
     let terminal: Vec<bool> = ends(model, latent);
@@ -77,12 +88,13 @@ pub(super) fn pomdp(model: &Model, data: &Data<'_>, latent: &Latent) -> Result<(
     let going_on = model.alphabet().observations().iter().position(|o| !o.terminal);
     learned.emissions[START] =
         going_on.map_or(latent.unigram().iter().copied().enumerate().take(1).collect(), |o| vec![(o, 1.0)]);
+    let reward_sd = rewards.all.sd();
     let mut visits = rewards.visits;
     if latent.is_sparse() {
         visits = add_elsewhere(&mut learned, latent, &visits);
     }
     learned.emissions = (0..actions).flat_map(|_| learned.emissions.iter().cloned()).collect();
-    Ok((Pomdp::learned(learned)?, visits))
+    Ok(Fitted { pomdp: Pomdp::learned(learned)?, visits, reward_sd })
 }
 
 /// A state for what never followed in the logs, where T has no entries for it: it emits what is met at all, and leads anywhere.
@@ -143,6 +155,7 @@ fn rewards(data: &Data<'_>, latent: &Latent, symbols: usize) -> Result<Rewards> 
                     let reward = z.rewards.get(t).copied().flatten();
                     sums.complete &= reward.is_some();
                     let reward = reward.unwrap_or(0.0);
+                    sums.all.add(reward);
                     for (&s, p) in set.iter().zip(probabilities) {
                         sums.visits[a * states + s as usize] += p;
                         sums.sums[a * states + s as usize] += p * reward;
