@@ -109,6 +109,23 @@ proptest! {
     }
 
     #[test]
+    fn a_written_model_is_the_same_model(
+        tables in tables(),
+        steps in prop::collection::vec((0..2u32, any::<prop::sample::Index>()), 0..5),
+    ) {
+        let pomdp = Pomdp::new(tables).unwrap();
+        let read = Pomdp::parse(&pomdp.to_cassandra(), "written.POMDP").unwrap();
+        // Symbols keep their places; one more comes after them where episodes end.
+        let symbols = pomdp.alphabet().observations().len();
+        let steps: Vec<_> = steps.iter().map(|(a, o)| ActionObservation::new(*a, o.index(symbols) as u32)).collect();
+        prop_assert!((pomdp.probability(&steps) - read.probability(&steps)).abs() < ROUNDING);
+        for (a, s) in (0..2).flat_map(|a| (0..pomdp.states().len()).map(move |s| (Action(a), s))) {
+            prop_assert!((pomdp.expected_reward(a, s) - read.expected_reward(a, s)).abs() < ROUNDING);
+        }
+        prop_assert!((pomdp.uniform_policy_value().unwrap() - read.uniform_policy_value().unwrap()).abs() < 2e-10);
+    }
+
+    #[test]
     fn the_value_of_the_uniform_policy_solves_its_bellman_equation(tables in tables()) {
         let n = tables.states.len();
         let pomdp = Pomdp::new(tables.clone()).unwrap();
@@ -160,6 +177,52 @@ fn without_discount_the_value_of_what_ends_is_finite() {
     assert!((pomdp.uniform_policy_value().unwrap() - 4.0).abs() < 1e-9);
     let immortal = PomdpTables { terminal: vec![], transitions: vec![vec![vec![(0, 1.0)]; 3]], ..mortal() };
     assert_eq!(Pomdp::new(immortal).unwrap().uniform_policy_value(), None);
+}
+
+#[test]
+fn a_written_model_names_what_the_format_cannot() {
+    let strange = ["goal", "T", "the end", "the_end", "3", "#.é"].map(String::from);
+    let n = strange.len();
+    let pomdp = Pomdp::new(PomdpTables {
+        states: strange.to_vec(),
+        actions: strange.to_vec(),
+        observations: strange.to_vec(),
+        terminal: (0..n).map(|s| s == 0).collect(),
+        start: vec![(1, 1.0)],
+        transitions: vec![vec![vec![(0, 0.1), (2, 0.9)]; n]; n],
+        emissions: vec![(0..n).map(|s| vec![(s, 1.0)]).collect(); n],
+        rewards: vec![RewardRule { reward: 0.1 + 0.2, ..RewardRule::default() }],
+        ..PomdpTables::default()
+    })
+    .unwrap();
+    let text = pomdp.to_cassandra();
+    let line = |start: &str| text.lines().find(|line| line.starts_with(start)).unwrap();
+    assert_eq!(line("states:"), "states: goal s_T the_end the_end_2 s_3 s____ end");
+    assert_eq!(line("actions:"), "actions: goal a_T the_end the_end_2 a_3 a____");
+    assert_eq!(line("observations:"), "observations: o_T the_end the_end_2 o_3 o____ goal_end end");
+    for comment in ["# state s_3: \"3\"", "# observation goal_end: \"goal\", which ends the episode", "# state end: the end"] {
+        assert!(text.lines().any(|line| line == comment), "{text}");
+    }
+    let read = Pomdp::parse(&text, "strange.POMDP").unwrap();
+    assert_eq!(read.reward(Action(3), 1, 2, Observation(1)), 0.1 + 0.2);
+    // Who has arrived goes to the end, for nothing, and stays.
+    assert_eq!(read.transitions(Action(0), 0).collect::<Row>(), [(n, 1.0)]);
+    assert_eq!(read.transitions(Action(0), n).collect::<Row>(), [(n, 1.0)]);
+    assert_eq!((read.expected_reward(Action(0), 0), read.expected_reward(Action(0), n)), (0.0, 0.0));
+}
+
+#[test]
+fn every_finite_domain_is_written_and_read_again() {
+    for domain in domains::all() {
+        let Some(pomdp) = domain.pomdp() else { continue };
+        let read = Pomdp::parse(&pomdp.to_cassandra(), &domain.name).unwrap();
+        for i in 0..20 {
+            let actions = pomdp.alphabet().actions().len();
+            let z = rollout(&mut pomdp.environment(), &mut Uniform { actions }, 15, &mut Seed(i).rng());
+            let (p, q) = (pomdp.probability(&z.steps), read.probability(&z.steps));
+            assert!((p - q).abs() <= 1e-9 * p, "{}: {p} is read as {q}", domain.name);
+        }
+    }
 }
 
 #[test]

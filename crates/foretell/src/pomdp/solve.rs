@@ -13,8 +13,6 @@ mod bounds;
 mod lower;
 mod point_based;
 mod system;
-#[cfg(test)]
-mod tests;
 mod upper;
 
 pub use point_based::{Gap, PointBased, Round};

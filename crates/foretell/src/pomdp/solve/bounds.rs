@@ -13,7 +13,7 @@ pub(super) fn observed(system: &System) -> Result<Vec<f64>> {
     let q = |a: usize, s: usize, values: &[f64]| system.reward(a)[s] + system.discount * system.expect(a, s, values);
     sweep(system, |s| {
         let value = (0..system.actions).map(|a| q(a, s, &values)).fold(f64::NEG_INFINITY, f64::max);
-        (values[s] - std::mem::replace(&mut values[s], value)).abs()
+        (value - std::mem::replace(&mut values[s], value)).abs()
     })?;
     Ok((0..system.rewards.len()).map(|i| q(i / system.states, i % system.states, &values)).collect())
 }
@@ -53,7 +53,7 @@ pub(super) fn blind(system: &System, a: usize) -> Result<Vec<f64>> {
     let mut values: Vec<f64> = system.steps.iter().map(|w| least * w).collect();
     sweep(system, |s| {
         let value = system.reward(a)[s] + system.discount * system.expect(a, s, &values);
-        (values[s] - std::mem::replace(&mut values[s], value)).abs()
+        (value - std::mem::replace(&mut values[s], value)).abs()
     })?;
     Ok(values)
 }
