@@ -30,10 +30,7 @@ impl Pomdp {
         let Learned { alphabet, states, terminal, transitions, emissions, rewards } = learned;
         let rows = |list: Vec<Row>| {
             let mut rows = Rows::default();
-            for row in list {
-                let sum: f64 = row.iter().map(|(_, p)| p).sum();
-                rows.push(row.into_iter().filter(|(_, p)| *p > 0.0).map(|(i, p)| (i, p / sum)));
-            }
+            list.into_iter().for_each(|row| rows.push(row.into_iter().filter(|(_, p)| *p > 0.0)));
             rows
         };
         let mut pomdp = Pomdp {

@@ -101,17 +101,15 @@ pub(super) fn pomdp(model: &Model, data: &Data<'_>, latent: &Latent) -> Result<F
 /// Returns the visits with its own, none.
 fn add_elsewhere(learned: &mut Learned, latent: &Latent, visits: &[f64]) -> Vec<f64> {
     let (n, actions) = (learned.states.len(), latent.actions);
-    let met: Vec<f64> = (0..n).map(|s| (0..actions).map(|a| visits[a * n + s]).sum::<f64>()).collect();
-    // Those that end an episode are never left, so how often they are met is had from their symbols.
+    // Half a visit more: who is only met where records stop is never left. Those that end an episode are never left at all, so
+    // how often they are met is had from their symbols.
+    let met: Vec<f64> = (0..n).map(|s| 0.5 + (0..actions).map(|a| visits[a * n + s]).sum::<f64>()).collect();
     let all: f64 = met.iter().sum();
-    let mut anywhere: Row = Vec::with_capacity(n);
-    for s in 1..n {
-        let share = match learned.terminal[s] {
-            true => learned.emissions[s].iter().map(|&(o, _)| latent.unigram()[o]).sum(),
-            false => met[s] / all,
-        };
-        anywhere.push((s, share));
-    }
+    let share = |s: usize| match learned.terminal[s] {
+        true => learned.emissions[s].iter().map(|&(o, _)| latent.unigram()[o]).sum(),
+        false => met[s] / all,
+    };
+    let mut anywhere: Row = (1..n).map(|s| (s, share(s))).collect();
     let total: f64 = anywhere.iter().map(|(_, p)| p).sum();
     anywhere.iter_mut().for_each(|(_, p)| *p /= total);
     let going_on = |o: usize| !learned.alphabet.observations()[o].terminal;

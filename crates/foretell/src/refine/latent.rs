@@ -358,9 +358,10 @@ impl Latent {
         for counts in counts.chunks_exact(n) {
             for s in 0..self.layout.states {
                 let from = mode(s).unwrap_or(modes);
-                for i in self.starts[s]..self.starts[s + 1] {
-                    if let Some(to) = mode(self.columns[i] as usize) {
-                        switches[from * modes + to] += counts[i];
+                let row = self.starts[s]..self.starts[s + 1];
+                for (&next, n) in self.columns[row.clone()].iter().zip(&counts[row]) {
+                    if let Some(to) = mode(next as usize) {
+                        switches[from * modes + to] += n;
                     }
                 }
             }
