@@ -55,7 +55,7 @@ const TRIAL_ROUNDS: usize = 10;
 const LEAST_GAIN: f64 = 1e-4;
 /// Numbers of owned states that are tried, and of free ones, which cost more.
 const OWNED: [usize; 2] = [60, 100];
-const FREE: usize = 40;
+const FREE: [usize; 3] = [5, 15, 40];
 
 /// What latent states have to do with observations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -339,7 +339,7 @@ fn candidates(model: &Model, params: &RefineParams) -> Vec<Candidate> {
     let numbers = |layout| match (params.states, layout) {
         (_, StateLayout::Modes) => vec![MODES * going_on],
         (StateCount::About(n), _) => vec![n],
-        (StateCount::Auto, StateLayout::Free) => vec![FREE],
+        (StateCount::Auto, StateLayout::Free) => FREE.to_vec(),
         // Several states for many of the symbols, or there is nothing to refine.
         (StateCount::Auto, _) => OWNED.iter().zip([3, 4]).map(|(&states, halves)| states.max(going_on * halves / 2)).collect(),
     };

@@ -1,5 +1,7 @@
 //! From fitted parameters to a POMDP: rows, rewards, names.
 
+use faer::prelude::Solve;
+use faer::{Mat, Side};
 use rayon::prelude::*;
 
 use super::LANES;
@@ -15,6 +17,8 @@ use crate::returns::Mean;
 const SAME_REWARD: f64 = 1e-9;
 /// How many visits the mean reward of an action is worth, where that of a state is estimated.
 const REWARD_PRIOR: f64 = 1.0;
+/// Up to so many numbers, rewards are regressed on beliefs; beyond, where beliefs are nearly certain anyway, averaged.
+const LARGEST_REGRESSION: usize = 1 << 20;
 
 /// How many of the visits of a state, with one more, lead to what never followed it in the logs.
 const NEVER_SEEN: f64 = 0.1;
@@ -25,6 +29,8 @@ struct Rewards {
     /// Of each (a, s): visits, and rewards.
     visits: Vec<f64>,
     sums: Vec<f64>,
+    /// Of each (a, s, s′): Σ b(s) b(s′), where rewards are regressed.
+    products: Vec<f64>,
     /// Of each (a, o′): count, sum, least and largest.
     of_pair: Vec<(f64, f64, f64, f64)>,
     all: Mean,
@@ -34,7 +40,9 @@ struct Rewards {
 
 impl Rewards {
     fn new(actions: usize, states: usize, symbols: usize) -> Rewards {
+        let products = actions * states * states;
         Rewards {
+            products: vec![0.0; if products <= LARGEST_REGRESSION { products } else { 0 }],
             visits: vec![0.0; actions * states],
             sums: vec![0.0; actions * states],
             of_pair: vec![(0.0, 0.0, f64::INFINITY, f64::NEG_INFINITY); actions * symbols],
@@ -46,6 +54,7 @@ impl Rewards {
     fn add(&mut self, other: &Rewards) {
         self.visits.iter_mut().zip(&other.visits).for_each(|(x, y)| *x += y);
         self.sums.iter_mut().zip(&other.sums).for_each(|(x, y)| *x += y);
+        self.products.iter_mut().zip(&other.products).for_each(|(x, y)| *x += y);
         for (x, y) in self.of_pair.iter_mut().zip(&other.of_pair) {
             *x = (x.0 + y.0, x.1 + y.1, x.2.min(y.2), x.3.max(y.3));
         }
@@ -147,16 +156,20 @@ fn rewards(data: &Data<'_>, latent: &Latent, symbols: usize) -> Result<Rewards> 
     data.each(|first, episodes| {
         lanes.par_iter_mut().enumerate().for_each(|(l, (sums, lane))| {
             for (_, z) in (first..).zip(episodes).filter(|(i, _)| *i % LANES as u64 == l as u64) {
-                latent.smooth(&z.steps, lane, |t, set, probabilities| {
+                latent.track(&z.steps, lane, |t, set, belief| {
                     let ao = z.steps[t];
                     let a = ao.action.0 as usize;
                     let reward = z.rewards.get(t).copied().flatten();
                     sums.complete &= reward.is_some();
                     let reward = reward.unwrap_or(0.0);
                     sums.all.add(reward);
-                    for (&s, p) in set.iter().zip(probabilities) {
-                        sums.visits[a * states + s as usize] += p;
-                        sums.sums[a * states + s as usize] += p * reward;
+                    for (&s, p) in set.iter().zip(belief) {
+                        let i = a * states + s as usize;
+                        sums.visits[i] += p;
+                        sums.sums[i] += p * reward;
+                        if let Some(products) = sums.products.get_mut(i * states..(i + 1) * states) {
+                            set.iter().zip(belief).for_each(|(&next, q)| products[next as usize] += p * q);
+                        }
                     }
                     let pair = &mut sums.of_pair[a * symbols + ao.observation.0 as usize];
                     *pair = (pair.0 + 1.0, pair.1 + reward, pair.2.min(reward), pair.3.max(reward));
@@ -187,12 +200,24 @@ fn rules(rewards: &Rewards, actions: usize, states: usize, symbols: usize) -> Ve
         let of_action = a * states..(a + 1) * states;
         let (visits, sums) = (&rewards.visits[of_action.clone()], &rewards.sums[of_action]);
         let mean = sums.iter().sum::<f64>() / visits.iter().sum::<f64>().max(1.0);
-        for (s, (n, sum)) in visits.iter().zip(sums).enumerate() {
-            let reward = (sum + REWARD_PRIOR * mean) / (n + REWARD_PRIOR);
+        let products = rewards.products.get(a * states * states..(a + 1) * states * states);
+        let regressed = products.and_then(|products| regressed(products, visits, sums, mean));
+        let averaged = || visits.iter().zip(sums).map(|(n, sum)| (sum + REWARD_PRIOR * mean) / (n + REWARD_PRIOR)).collect();
+        for (s, reward) in regressed.unwrap_or_else(averaged).into_iter().enumerate() {
             rules.push(RewardRule { action: Some(a), from: Some(s), reward, ..RewardRule::default() });
         }
     }
     rules
+}
+
+/// r(s) that minimises Σ_t (r_t − Σ_s b_t(s) r(s))² + λ Σ_s (r(s) − mean)²: what is expected under a belief is linear in it, while
+/// an average weighted by beliefs would blur the states that they cannot tell apart.
+fn regressed(products: &[f64], visits: &[f64], sums: &[f64], mean: f64) -> Option<Vec<f64>> {
+    let n = visits.len();
+    let gram = Mat::from_fn(n, n, |i, j| products[i * n + j] + if i == j { REWARD_PRIOR } else { 0.0 });
+    let target = Mat::from_fn(n, 1, |i, _| sums[i] - mean * visits[i]);
+    let off = gram.llt(Side::Lower).ok()?.solve(&target);
+    Some((0..n).map(|i| mean + off[(i, 0)]).collect())
 }
 
 /// Which states end the episode.

@@ -95,8 +95,6 @@ struct Work {
     begin: Vec<usize>,
     scale: Vec<f64>,
     block: Vec<u32>,
-    /// Probability of each state given the whole episode, as `alpha`.
-    gamma: Vec<f64>,
     beta: Vec<f64>,
     weighted: Vec<f64>,
 }
@@ -228,15 +226,14 @@ impl Latent {
         self.backward(steps, lane);
     }
 
-    /// Calls `see` with the active set and the probabilities of its states before each step, given the whole episode.
-    pub(super) fn smooth(&self, steps: &[ActionObservation], lane: &mut Lane, mut see: impl FnMut(usize, &[u32], &[f64])) {
-        self.expect(steps, lane);
-        let start = self.layout.active.len() - 1;
-        let mut before = start;
+    /// Calls `see` with the active set and the belief over it before each step.
+    pub(super) fn track(&self, steps: &[ActionObservation], lane: &mut Lane, mut see: impl FnMut(usize, &[u32], &[f64])) {
+        self.score(steps, lane);
+        let mut before = self.layout.active.len() - 1;
         for (t, ao) in steps.iter().enumerate() {
             let set = &self.sets[self.set_of[before] as usize];
             let begin = lane.work.begin[t];
-            see(t, set, &lane.work.gamma[begin..begin + set.len()]);
+            see(t, set, &lane.work.alpha[begin..begin + set.len()]);
             before = ao.observation.0 as usize;
         }
     }
@@ -281,9 +278,7 @@ impl Latent {
     /// β from the last step to the first, and with it the counts.
     fn backward(&self, steps: &[ActionObservation], lane: &mut Lane) {
         let Lane { counts, emissions, work, .. } = lane;
-        let Work { alpha, begin, scale, block: blocks, gamma, beta, weighted } = work;
-        gamma.clear();
-        gamma.resize(alpha.len(), 0.0);
+        let Work { alpha, begin, scale, block: blocks, beta, weighted } = work;
         beta.clear();
         beta.resize(alpha.len() - begin[steps.len()], 1.0);
         for (t, ao) in steps.iter().enumerate().rev() {
@@ -291,10 +286,7 @@ impl Latent {
             let (first, middle) = (begin[t], begin[t + 1]);
             let end = middle + beta.len();
             let after = &alpha[middle..end];
-            for (i, (x, b)) in after.iter().zip(&*beta).enumerate() {
-                gamma[middle + i] = x * b;
-                emissions[o][i] += x * b;
-            }
+            emissions[o].iter_mut().zip(after).zip(&*beta).for_each(|((n, x), b)| *n += x * b);
             weighted.clear();
             weighted.extend(beta.iter().zip(&self.emissions[o]).map(|(b, e)| b * e / scale[t]));
             let block = &self.blocks[blocks[t] as usize];
@@ -310,10 +302,9 @@ impl Latent {
                 }
             }
         }
-        gamma[0] = 1.0;
     }
 
-    /// The most probable parameters given the expected counts of all lanes; returns how often each state was left by each action.
+    /// The most probable parameters given the expected counts of all lanes.
     pub(super) fn maximise(&mut self, lanes: &[Lane]) {
         let mut counts = vec![0.0; self.t.len()];
         for block in &self.blocks {
