@@ -394,3 +394,37 @@ fn an_agent_does_everything_from_nothing() {
     assert!(picture.contains("QMDP, knows the model") && picture.contains("discounted return"));
     assert!(said.contains("  foretell ") && said.contains("Nobody can earn more than "), "{said}");
 }
+
+#[test]
+fn a_model_is_solved_and_its_policy_earns_what_was_promised() {
+    let folder = Folder::new();
+    let solve = |flags: &[&str]| parsed(&folder.ok(&[&["solve", "tiger", "--discount", "0.95", "--json"], flags].concat()));
+    let solved = solve(&["--episodes", "2000", "--seed", "3"]);
+    let number = |value: &Value, key: &str| value[key].as_f64().unwrap();
+    let (lower, upper) = (number(&solved, "lower"), number(&solved, "upper"));
+    assert!(lower <= 19.372 && 19.371 <= upper && upper - lower <= 0.001 * upper, "{solved}");
+    let (earned, ci95) = (number(&solved["returns"], "discounted_return"), number(&solved["returns"], "discounted_ci95"));
+    assert!((earned - lower).abs() < 2.3 * ci95 + 0.1, "{solved}"); // 4.5 standard deviations, and what is cut off
+    let bound = |planner: &str| number(&solve(&["--planner", planner]), "upper");
+    assert!(upper < bound("fib") && bound("fib") < bound("qmdp"));
+    assert_eq!(solve(&["--planner", "qmdp"])["lower"], Value::Null);
+    let hasty = solve(&["--seconds", "0"]);
+    assert_eq!(hasty["rounds"], 0, "no time, no rounds, but bounds: {hasty}");
+    let said = folder.ok(&["solve", "tiger", "--discount", "0.95"]);
+    assert!(said.contains("at least   19.3") && said.contains("at most    19.3"), "{said}");
+}
+
+#[test]
+fn an_exported_model_is_the_same_domain() {
+    let folder = Folder::new();
+    let said = folder.ok(&["export", "t-maze:length=4", "-o", "maze.POMDP"]);
+    assert!(said.ends_with("in maze.POMDP\n"), "{said}");
+    let solve = |domain| {
+        let solved = parsed(&folder.ok(&["solve", domain, "--discount", "0.9", "--json"]));
+        (solved["lower"].as_f64().unwrap(), solved["upper"].as_f64().unwrap())
+    };
+    let (written, original) = (solve("maze.POMDP"), solve("t-maze:length=4"));
+    assert!((written.0 - original.0).abs() < 1e-6 && (written.1 - original.1).abs() < 1e-6, "{written:?} {original:?}");
+    assert_eq!(folder.ok(&["export", "t-maze:length=4", "-o", "-"]).as_bytes(), folder.read("maze.POMDP"));
+    assert_eq!(folder.names(), ["maze.POMDP"]);
+}

@@ -73,6 +73,18 @@ const FAILURES: &[&str] = &[
     "watch|model.safetensors|--domain|colored-gridworld",
     "watch|model.safetensors",
     "watch|model.safetensors|--domain|tiger|--max-steps|0",
+    // exact models
+    "solve|pocman",
+    "solve|tiger|--discount|1",
+    "solve|tiger|--discount|1.5",
+    "solve|tiger|--gap|-1",
+    "solve|tiger|--gap=-1",
+    "solve|tiger|--seconds=-1",
+    "solve|tiger|--planner|exact",
+    "solve|tiger|--max-steps|5",
+    "export|pocman|-o|out.POMDP",
+    "export|tiger|-o|no/out.POMDP",
+    "export|tiger",
     // truth and pictures
     "score|model.safetensors|heldout.csv|--truth|tiger",
     "score|model.safetensors|heldout.csv|--truth|gridworld",

@@ -128,8 +128,9 @@ fn what_could_go_on_forever_needs_a_discount() {
 fn bounds_hold_come_closer_and_stand_in_their_order() {
     let tiger = domains::get("tiger").unwrap();
     let maze = domains::get("t-maze:length=4").unwrap();
+    let rocks = domains::get("rocksample:size=4,rocks=3").unwrap(); // so many vectors and beliefs that some are pruned
     let randoms: Vec<Pomdp> = (0..10).map(|seed| random(seed, 0.0)).collect();
-    for pomdp in randoms.iter().chain(tiger.pomdp()).chain(maze.pomdp()) {
+    for pomdp in randoms.iter().chain(tiger.pomdp()).chain(maze.pomdp()).chain(rocks.pomdp()) {
         let (seen, informed) = (qmdp(pomdp, 0.95).unwrap(), fast_informed_bound(pomdp, 0.95).unwrap());
         for (x, y) in seen.vectors.iter().zip(&informed.vectors) {
             assert!(x.values.iter().zip(&y.values).all(|(x, y)| y <= &(x + ROUNDING)), "{x:?} below {y:?}");

@@ -81,7 +81,9 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         Planner::Fib => fast_informed_bound(pomdp, discount)?,
         Planner::PointBased => {
             let mut planner = PointBased::new(pomdp, discount, Gap { relative: args.gap, ..Gap::default() })?;
-            rounds = planner.by_ref().take_while(|_| started.elapsed() < limit).count();
+            while started.elapsed() < limit && planner.next().is_some() {
+                rounds += 1;
+            }
             points = planner.round().points;
             planner.solution()
         }

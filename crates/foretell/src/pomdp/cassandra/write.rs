@@ -11,7 +11,7 @@ use crate::data::{Action, Observation};
 use crate::pomdp::Pomdp;
 
 /// Words that mean something else to readers of the format.
-const RESERVED: [&str; 16] = [
+const RESERVED: [&str; 19] = [
     "discount",
     "values",
     "states",
@@ -24,9 +24,12 @@ const RESERVED: [&str; 16] = [
     "identity",
     "reset",
     "reward",
+    "rewards",
     "cost",
+    "costs",
     "T",
     "O",
+    "OO",
     "R",
 ];
 
@@ -62,6 +65,9 @@ impl Text<'_> {
         writeln!(out, "discount: {}\nvalues: reward", pomdp.discount())?;
         for (heading, names) in [("states", &names.states), ("actions", &names.actions), ("observations", &names.observations)] {
             writeln!(out, "{heading}: {}", names.join(" "))?;
+        }
+        if names.states.len() == 1 {
+            return writeln!(out, "start: uniform"); // a single number could be taken for a state
         }
         let mut start = vec![0.0; names.states.len()];
         pomdp.start().for_each(|(s, p)| start[s] = p);

@@ -21,6 +21,8 @@ pub(super) struct Upper {
 /// A belief p whose value is known not to exceed v_p.
 struct Known {
     point: Point,
+    /// The entries of p, the largest first: they tell soonest that little of p fits.
+    largest_first: Vec<(usize, f64)>,
     value: f64,
     /// Σ_s p(s) v(s) − v_p
     drop: f64,
@@ -53,7 +55,7 @@ impl Upper {
             // A share of this or less would gain nothing over what was found.
             let least = largest / known.drop;
             let mut share: f64 = 1.0;
-            for (s, p) in known.point.entries() {
+            for &(s, p) in &known.largest_first {
                 share = share.min(dense[s] / p);
                 if share <= least {
                     break;
@@ -77,7 +79,9 @@ impl Upper {
             self.points.retain(|known| known.drop > 0.0);
         } else {
             let drop = point.dot(&self.corners) - value;
-            self.points.push(Known { point: point.clone(), value, drop });
+            let mut largest_first: Vec<(usize, f64)> = point.entries().collect();
+            largest_first.sort_by(|x, y| y.1.total_cmp(&x.1));
+            self.points.push(Known { point: point.clone(), largest_first, value, drop });
         }
     }
 
