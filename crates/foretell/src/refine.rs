@@ -70,6 +70,8 @@ pub enum StateLayout {
     Free,
     /// The observation itself and a hidden mode that changes by itself
     Modes,
+    /// A state may emit any observation, and EM begins at random: plain Baum–Welch, to compare with
+    Dense,
 }
 
 /// How many latent states.
@@ -340,6 +342,7 @@ fn candidates(model: &Model, params: &RefineParams) -> Vec<Candidate> {
         (_, StateLayout::Modes) => vec![MODES * going_on],
         (StateCount::About(n), _) => vec![n],
         (StateCount::Auto, StateLayout::Free) => FREE.to_vec(),
+        (StateCount::Auto, StateLayout::Dense) => vec![OWNED[0]],
         // Several states for many of the symbols, or there is nothing to refine.
         (StateCount::Auto, _) => OWNED.iter().zip([3, 4]).map(|(&states, halves)| states.max(going_on * halves / 2)).collect(),
     };
@@ -394,6 +397,7 @@ impl FirstLook {
                 (layout, hard)
             }
             StateLayout::Free => self.free(model, candidate.states),
+            StateLayout::Dense => self.dense(model, candidate.states),
             StateLayout::Owned | StateLayout::Auto => {
                 let layout = Layout::owned(alphabet, &self.seen, candidate.states);
                 let hard = self.owned(model, &layout);
@@ -469,6 +473,20 @@ impl FirstLook {
             .map(|(s, o)| ((s, o as u32), emitted(s, o) * totals[s as usize]))
             .collect();
         hard.emissions.extend(spread);
+        (layout, hard)
+    }
+
+    /// States drawn at random.
+    fn dense(&self, model: &Model, states: usize) -> (Layout, HardCounts) {
+        let alphabet = model.alphabet();
+        let mut rng = Seed(model.params.seed).stream("dense").rng();
+        let layout = Layout::free(alphabet, states, |_, _| 1.0);
+        let mut hard = HardCounts::default();
+        for (steps, _) in &self.sample {
+            let drawn = steps.iter().map(|ao| &layout.active[ao.observation.0 as usize]);
+            let drawn: Vec<u32> = drawn.map(|active| active[rng.below(active.len())]).collect();
+            hard.add(steps, &drawn);
+        }
         (layout, hard)
     }
 

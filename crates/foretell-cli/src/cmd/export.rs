@@ -3,24 +3,23 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use foretell::domains;
+use foretell::{Model, Pomdp, domains};
 
 use crate::{output, report};
 
-/// Write an exact model in Cassandra's .POMDP format, which other planners read
+/// Write a refined or exact model in Cassandra's .POMDP format, which other planners read
 #[derive(clap::Args)]
 pub struct Args {
-    /// A built-in domain (see `foretell domains`), a .POMDP file or the map of a maze
-    #[arg(value_name = "DOMAIN")]
-    domain: String,
+    /// A refined model (.safetensors), a built-in domain (see `foretell domains`), a .POMDP file or the map of a maze
+    #[arg(value_name = "MODEL")]
+    model: String,
     /// File to write; `-` is standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 }
 
 pub fn run(args: Args) -> anyhow::Result<()> {
-    let domain = domains::get(&args.domain)?;
-    let Some(pomdp) = domain.pomdp() else { anyhow::bail!("{} has no exact model to write", domain.name) };
+    let pomdp = pomdp(&args.model)?;
     if args.output == Path::new("-") {
         io::stdout().lock().write_all(pomdp.to_cassandra().as_bytes())?;
         return Ok(());
@@ -28,6 +27,21 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     output::check(&args.output)?;
     pomdp.write(&args.output)?;
     let states = report::plural(pomdp.states().len() as u64, "state");
-    report::say(format!("{}, {states}, in {}", domain.name, args.output.display()))?;
+    report::say(format!("{}, {states}, in {}", args.model, args.output.display()))?;
     Ok(())
+}
+
+/// The POMDP of a model file, or of a domain.
+pub fn pomdp(name: &str) -> anyhow::Result<Pomdp> {
+    if Path::new(name).extension().is_some_and(|extension| extension == "safetensors") {
+        let model = Model::load(name)?;
+        let Some(refined) = model.refined() else {
+            anyhow::bail!(
+                "{name} is a linear model, whose operators may give negative probabilities, so it is no POMDP; refine it first: foretell refine {name} LOGS -o refined.safetensors"
+            );
+        };
+        return Ok(refined.pomdp.clone());
+    }
+    let domain = domains::get(name)?;
+    domain.pomdp().cloned().ok_or_else(|| anyhow::anyhow!("{} has no exact model", domain.name))
 }

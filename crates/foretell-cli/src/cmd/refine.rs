@@ -72,23 +72,22 @@ pub fn say(model: &Model, trace: &[EmRound]) -> anyhow::Result<()> {
     let Some(refined) = model.refined() else { return Ok(()) };
     let kind = match refined.candidate.layout {
         StateLayout::Owned | StateLayout::Auto => "each emits one observation",
-        StateLayout::Free => "each emits several observations",
+        StateLayout::Free | StateLayout::Dense => "each emits several observations",
         StateLayout::Modes => "the observation and a hidden mode",
     };
     report::say(format!("  states     {}: {kind}", refined.pomdp.states().len()))?;
-    let mut tried: Vec<String> = Vec::new();
-    for rounds in trace.chunk_by(|x, y| x.candidate == y.candidate && x.trial == y.trial).filter(|rounds| rounds[0].trial) {
-        let best = rounds.iter().filter_map(|round| round.held_out).fold(f64::NEG_INFINITY, f64::max);
-        tried.push(format!("{} {best:.3}", name(&rounds[0])));
-    }
+    let fits: Vec<&[EmRound]> = trace.chunk_by(|x, y| x.candidate == y.candidate && x.trial == y.trial).collect();
+    let best = |rounds: &[EmRound]| rounds.iter().filter_map(|round| round.held_out).fold(f64::NEG_INFINITY, f64::max);
+    let chosen = |rounds: &&&[EmRound]| !rounds[0].trial && rounds[0].candidate == refined.candidate;
+    let tried = fits.iter().filter(|rounds| fits.len() > 1 && (rounds[0].trial || fits.iter().all(|fit| !fit[0].trial)));
+    let tried: Vec<String> = tried.map(|rounds| format!("{} {:.3}", name(&rounds[0]), best(rounds))).collect();
     if !tried.is_empty() {
-        report::say(format!("  tried      {} (nats per held-out step, in a short trial)", tried.join(", ")))?;
+        report::say(format!("  tried      {} (nats per held-out step)", tried.join(", ")))?;
     }
-    let last: Vec<&EmRound> = trace.iter().filter(|round| !round.trial).collect();
-    if let Some(end) = last.last() {
-        let best = last.iter().filter_map(|round| round.held_out).fold(f64::NEG_INFINITY, f64::max);
-        let held_out = if best.is_finite() { format!(", {best:.4} held out") } else { String::new() };
-        report::say(format!("  EM         {} rounds, {:.4} nats per step in training{held_out}", end.round, end.training))?;
+    if let Some(rounds) = fits.iter().find(chosen) {
+        let held_out = if best(rounds).is_finite() { format!(", {:.4} held out", best(rounds)) } else { String::new() };
+        let last = rounds[rounds.len() - 1];
+        report::say(format!("  EM         {} rounds, {:.4} nats per step in training{held_out}", last.round, last.training))?;
     }
     Ok(())
 }
@@ -98,6 +97,7 @@ fn name(round: &EmRound) -> String {
         StateLayout::Owned | StateLayout::Auto => "owned",
         StateLayout::Free => "free",
         StateLayout::Modes => "modes",
+        StateLayout::Dense => "dense",
     };
     format!("{layout} {}", round.candidate.states)
 }

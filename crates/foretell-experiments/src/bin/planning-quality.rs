@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use foretell::agent::Sampling;
 use foretell::baselines::{Test, Tested};
-use foretell::plan::Regressor;
+use foretell::plan::{Planner, Regressor};
 use foretell::returns::Mean;
 use foretell::{Agent, AgentParams, Domain, LearnParams, PlanParams, Seed, domains};
 use serde_json::json;
@@ -92,34 +92,43 @@ struct Method {
     agent: AgentParams,
     learning: LearnParams,
     planning: PlanParams,
-    /// Whether tables are planned on the same data.
+    /// Whether baselines are planned on the same data.
     with_baselines: bool,
 }
 
 fn methods(setting: &Setting, seed: u64, less: usize) -> Vec<Method> {
-    let random = |episodes: usize| AgentParams {
+    let random = |episodes: usize, refine| AgentParams {
         agent_rounds: 1,
         episodes: episodes / less,
         sampling: Sampling::Uniform,
+        refine,
         ..AgentParams::default()
     };
+    let chosen = |refine| AgentParams { agent_rounds: ROUNDS, episodes: EPISODES / less, refine, ..AgentParams::default() };
     let learning = LearnParams { rank: RANK, seed, ..LearnParams::default() };
     let planning = PlanParams { discount: setting.discount, seed, ..PlanParams::default() };
-    let method =
-        |name, planning| Method { name, agent: random(EPISODES), learning: learning.clone(), planning, with_baselines: false };
-    let trees = PlanParams { regressor: Regressor::Trees, ..planning.clone() };
+    let method = |name, agent, planning| Method { name, agent, learning: learning.clone(), planning, with_baselines: false };
+    let plain = || planning.clone();
+    let trees = PlanParams { regressor: Regressor::Trees, ..plain() };
+    let qmdp = |pessimism| PlanParams { planner: Planner::Qmdp, pessimism, ..plain() };
     let mut all = vec![
-        Method { with_baselines: true, ..method("foretell", planning.clone()) },
-        method("foretell, trees alone", trees),
+        Method { with_baselines: true, ..method("foretell", random(EPISODES, true), plain()) },
+        method("refined, QMDP", random(EPISODES, true), qmdp(0.0)),
+        method("refined, QMDP, pessimism 1", random(EPISODES, true), qmdp(1.0)),
+        method("fitted-Q", random(EPISODES, false), plain()),
+        method("fitted-Q, trees alone", random(EPISODES, false), trees),
         Method {
-            agent: random(PAPER_EPISODES),
             learning: LearnParams { rank: PAPER_RANK, seed, ..LearnParams::paper() },
-            ..method("the paper's recipe, 1000 episodes", PlanParams { discount: setting.discount, seed, ..PlanParams::paper() })
+            ..method(
+                "the paper's recipe, 1000 episodes",
+                random(PAPER_EPISODES, false),
+                PlanParams { discount: setting.discount, seed, ..PlanParams::paper() },
+            )
         },
     ];
     if setting.chosen_data {
-        let agent = AgentParams { agent_rounds: ROUNDS, episodes: EPISODES / less, ..AgentParams::default() };
-        all.push(Method { agent, ..method("foretell, Algorithm 2", planning) });
+        all.push(method("fitted-Q, Algorithm 2", chosen(false), plain()));
+        all.push(method("foretell, Algorithm 2", chosen(true), plain()));
     }
     all
 }

@@ -1,0 +1,136 @@
+//! How close to the exact model does refinement come, and how long does it take?
+//!
+//! `refinement-quality FOLDER [--quick]` writes `refinement-quality.csv` (every seed), `.md` (means over seeds) and `.json` (what
+//! was run) into FOLDER. Plain EM with dense states from a random start, and the linear model, are beside it.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use foretell::refine::{StateCount, StateLayout};
+use foretell::returns::Mean;
+use foretell::{Domain, LearnParams, Logs, Model, RefineParams, Seed, domains, learn, refine, score};
+use serde_json::json;
+
+const DOMAIN: &str = "colored-gridworld";
+const MAX_STEPS: usize = 13;
+const EPISODES: [usize; 3] = [1000, 3000, 10_000];
+const TEST_EPISODES: usize = 10_000;
+const FIRST_SEED: u64 = 401;
+const SEEDS: u64 = 5;
+/// 97.5 % quantile of Student's t with 4 degrees of freedom.
+const T95: f64 = 2.776;
+/// States and rounds of plain EM, only with the most episodes.
+const DENSE: [usize; 2] = [60, 100];
+const DENSE_ROUNDS: usize = 20;
+
+/// The gap of one model.
+struct Row {
+    method: String,
+    episodes: usize,
+    seed: u64,
+    gap: f64,
+    states: usize,
+    seconds: f64,
+}
+
+fn main() -> anyhow::Result<()> {
+    let quick = std::env::args().any(|arg| arg == "--quick");
+    let folder = std::env::args().skip(1).find(|arg| !arg.starts_with("--")).unwrap_or_else(|| "results".into());
+    let folder = PathBuf::from(folder);
+    let started = Instant::now();
+    let domain = domains::get(DOMAIN)?;
+    let mut rows = Vec::new();
+    for seed in FIRST_SEED..FIRST_SEED + if quick { 1 } else { SEEDS } {
+        for episodes in EPISODES.into_iter().take(if quick { 1 } else { EPISODES.len() }) {
+            run(&domain, episodes, seed, &mut rows)?;
+        }
+        eprintln!("seed {seed} done after {:.0} s", started.elapsed().as_secs_f64());
+    }
+    std::fs::create_dir_all(&folder)?;
+    let write = |extension, text: String| std::fs::write(folder.join(format!("refinement-quality.{extension}")), text);
+    write("csv", csv(&rows)?)?;
+    write("md", table(&rows)?)?;
+    let manifest = json!({
+        "domain": DOMAIN, "max_steps": MAX_STEPS, "episodes": EPISODES, "test_episodes": TEST_EPISODES, "first_seed": FIRST_SEED,
+        "quick": quick, "learning": LearnParams::default(), "refinement": RefineParams::default(),
+        "version": env!("CARGO_PKG_VERSION"), "seconds": started.elapsed().as_secs_f64().round(),
+    });
+    write("json", format!("{manifest:#}\n"))?;
+    print!("{}", table(&rows)?);
+    Ok(())
+}
+
+fn run(domain: &Domain, episodes: usize, seed: u64, rows: &mut Vec<Row>) -> anyhow::Result<()> {
+    let sample = |name, episodes| {
+        Logs::memory(domain.alphabet().clone(), domains::sample(domain, episodes, MAX_STEPS, Seed(seed).stream(name)).collect())
+    };
+    let (training, test) = (sample("train", episodes), sample("held out", TEST_EPISODES));
+    let mut add = |method: &str, model: &Model, seconds| -> anyhow::Result<()> {
+        let score = score(model, &test, domain.pomdp())?;
+        let truth = score.truth.expect("the exact model was given");
+        let gap = truth[MAX_STEPS - 1].log_likelihood - score.horizons[MAX_STEPS - 1].log_likelihood;
+        let states = model.refined().map_or(model.rank(), |refined| refined.pomdp.states().len());
+        rows.push(Row { method: method.into(), episodes, seed, gap, states, seconds });
+        Ok(())
+    };
+    let started = Instant::now();
+    let model = learn(&training, &LearnParams { seed, ..LearnParams::default() })?;
+    let learned = started.elapsed().as_secs_f64();
+    add("linear model", &model, learned)?;
+    let mut refined = |method: &str, params: &RefineParams| {
+        let started = Instant::now();
+        let refined = refine(&model, &training, params)?;
+        add(method, &refined, learned + started.elapsed().as_secs_f64())
+    };
+    refined("refined", &RefineParams::default())?;
+    if episodes == EPISODES[EPISODES.len() - 1] {
+        for states in DENSE {
+            let (layout, states) = (StateLayout::Dense, StateCount::About(states));
+            let params = RefineParams { layout, states, em_rounds: DENSE_ROUNDS, patience: DENSE_ROUNDS };
+            refined(&format!("plain EM, {states} states, {DENSE_ROUNDS} rounds"), &params)?;
+        }
+    }
+    Ok(())
+}
+
+fn csv(rows: &[Row]) -> anyhow::Result<String> {
+    let mut text = String::from("method,episodes,seed,gap,states,seconds\n");
+    for Row { method, episodes, seed, gap, states, seconds } in rows {
+        writeln!(text, "\"{method}\",{episodes},{seed},{gap:.4},{states},{seconds:.2}")?;
+    }
+    Ok(text)
+}
+
+fn table(rows: &[Row]) -> anyhow::Result<String> {
+    let mut text = format!(
+        "Gap to the exact model of {DOMAIN} at horizon {MAX_STEPS}, nats, on {TEST_EPISODES} other episodes: mean, half a 95 % interval \
+         over seeds, and the largest. Seconds are from logs in memory to the model.\n\n"
+    );
+    writeln!(text, "| episodes | method | gap | ± | largest | states | seconds |\n|---|---|---|---|---|---|---|")?;
+    let mut kinds: Vec<(usize, &str)> = rows.iter().map(|row| (row.episodes, row.method.as_str())).collect();
+    kinds.sort_by_key(|kind| kind.0);
+    kinds.dedup();
+    let mut seen: Vec<(usize, &str)> = Vec::new();
+    for kind in kinds {
+        if seen.contains(&kind) {
+            continue;
+        }
+        seen.push(kind);
+        let of: Vec<&Row> = rows.iter().filter(|row| (row.episodes, row.method.as_str()) == kind).collect();
+        let mean = |value: fn(&Row) -> f64| of.iter().map(|row| value(row)).collect::<Mean>();
+        let (gap, states, seconds) = (mean(|row| row.gap), mean(|row| row.states as f64), mean(|row| row.seconds));
+        let half = T95 * gap.sd() / (of.len() as f64).sqrt();
+        let largest = of.iter().map(|row| row.gap).fold(f64::NEG_INFINITY, f64::max);
+        writeln!(
+            text,
+            "| {} | {} | {:.3} | {half:.3} | {largest:.3} | {:.0} | {:.2} |",
+            kind.0,
+            kind.1,
+            gap.mean(),
+            states.mean(),
+            seconds.mean()
+        )?;
+    }
+    Ok(text)
+}
