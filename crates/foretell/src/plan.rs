@@ -47,7 +47,8 @@ pub enum StateKind {
 #[serde(rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Planner {
-    /// Point-based in the POMDP of a refined model, where that foretells the logs better than the last steps do; else fitted-Q
+    /// Point-based in the POMDP of a refined model, where that foretells the logs better than the last steps do and its states
+    /// know what rewards depend on; else fitted-Q, with the linear model
     Auto,
     /// Fitted-Q on the logs, as in the paper
     FittedQ,
@@ -221,11 +222,11 @@ fn average(values: &mut [f64], other: &[f64]) {
 /// The logs need not be those the model was learned from.
 pub fn plan(model: &Model, episodes: &[Trajectory], params: &PlanParams, progress: &mut dyn FnMut(Round)) -> Result<Plan> {
     params.validate()?;
-    let params = match params.planner {
-        Planner::Auto => PlanParams { planner: suited(model, episodes, params.window), ..params.clone() },
-        _ => params.clone(),
-    };
+    let left_open = params.planner == Planner::Auto;
+    let planner = if left_open { suited(model, episodes, params.window) } else { params.planner };
+    let params = PlanParams { planner, ..params.clone() };
     match params.planner {
+        Planner::FittedQ if left_open => fitted(&model.clone().without_refinement(), episodes, params, progress),
         Planner::Auto | Planner::FittedQ => fitted(model, episodes, params, progress),
         planner => solved(model, planner, params, progress),
     }
@@ -233,7 +234,7 @@ pub fn plan(model: &Model, episodes: &[Trajectory], params: &PlanParams, progres
 
 /// The planner that suits a model.
 fn suited(model: &Model, episodes: &[Trajectory], window: usize) -> Planner {
-    if model.refined().is_none_or(|refined| !refined.pomdp.has_rewards()) {
+    if model.refined().is_none_or(|refined| !refined.pomdp.has_rewards() || refined.forgets_rewards()) {
         return Planner::FittedQ;
     }
     match Foresight::of(model, episodes, window) {

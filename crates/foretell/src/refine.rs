@@ -239,8 +239,8 @@ impl<'a> Refinement<'a> {
     /// The model with its refinement.
     pub fn finish(self) -> Result<Model> {
         let Some(Fit { best, candidate, .. }) = self.leader.or(self.fit) else { return Ok(self.model.clone()) };
-        let Fitted { pomdp, visits, reward_sd } = finish::pomdp(self.model, &self.data, &best)?;
-        Ok(self.model.clone().refined_to(Refined { pomdp, visits, reward_sd, candidate }))
+        let Fitted { pomdp, visits, reward_sd, fading } = finish::pomdp(self.model, &self.data, &best)?;
+        Ok(self.model.clone().refined_to(Refined { pomdp, visits, reward_sd, fading, candidate }))
     }
 
     /// The next candidate; after the last the best of them in earnest, if they were compared on a share.

@@ -89,6 +89,11 @@ pub fn say(model: &Model, trace: &[EmRound]) -> anyhow::Result<()> {
         let last = rounds[rounds.len() - 1];
         report::say(format!("  EM         {} rounds, {:.4} nats per step in training{held_out}", last.round, last.training))?;
     }
+    if refined.forgets_rewards() {
+        report::say(
+            "  rewards    depend on what the states do not know: done again, the same earns less; plan on the logs (--planner fitted-q)",
+        )?;
+    }
     Ok(())
 }
 
@@ -107,6 +112,7 @@ pub fn describe(model: &Model, trace: &[EmRound]) -> Value {
     let refined = model.refined();
     json!({
         "states": refined.map(|refined| refined.pomdp.states().len()), "candidate": refined.map(|refined| refined.candidate),
+        "fading": refined.map(|refined| refined.fading), "forgets_rewards": refined.map(|refined| refined.forgets_rewards()),
         "trace": trace,
     })
 }

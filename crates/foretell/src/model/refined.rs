@@ -21,6 +21,10 @@ pub struct Refined {
     pub visits: Vec<f64>,
     /// Standard deviation of the rewards of the logs.
     pub reward_sd: f64,
+    /// How much less an action earns where it was done in the same state before, in the same episode, beside what the belief
+    /// promises and the first time does, in standard deviations of a reward: far from 0 where rewards depend on what the states do
+    /// not know. 0 where observations determine rewards, or where it may be chance.
+    pub fading: f64,
     /// What kind of states it has, and how many were asked for.
     pub candidate: Candidate,
 }
@@ -30,6 +34,7 @@ pub struct Refined {
 pub(super) struct RefinedHeader {
     candidate: Candidate,
     reward_sd: f64,
+    fading: f64,
     states: Vec<String>,
     terminal: Vec<bool>,
 }
@@ -52,7 +57,16 @@ impl Model {
     }
 }
 
+/// Largest fading with which planning in the POMDP is worth it: beyond, policies go after what is gone.
+const LARGEST_FADING: f64 = 0.01;
+
 impl Refined {
+    /// Whether rewards depend on what the states do not know, as where they can be had once only. Then plan on the logs
+    /// themselves.
+    pub fn forgets_rewards(&self) -> bool {
+        self.fading > LARGEST_FADING
+    }
+
     /// The POMDP where action a earns less in state s by `pessimism`·sd / √(1 + n(a, s)), n being how often it was tried there.
     pub fn pessimistic(&self, pessimism: f64) -> Pomdp {
         let penalty = self.visits.iter().map(|n| pessimism * self.reward_sd / (1.0 + n).sqrt());
@@ -61,7 +75,7 @@ impl Refined {
 
     pub(super) fn header(&self) -> RefinedHeader {
         let Learned { states, terminal, .. } = self.pomdp.to_learned();
-        RefinedHeader { candidate: self.candidate, reward_sd: self.reward_sd, states, terminal }
+        RefinedHeader { candidate: self.candidate, reward_sd: self.reward_sd, fading: self.fading, states, terminal }
     }
 
     pub(super) fn arrays(&self) -> Vec<Array> {
@@ -116,6 +130,6 @@ impl Refined {
         };
         let pomdp = Pomdp::learned(learned).map_err(|e| arrays.damaged(&e.to_string()))?;
         let visits = arrays.sized("refined_visits", arrays.f64s("refined_visits")?, n)?;
-        Ok(Refined { pomdp, visits, reward_sd: header.reward_sd, candidate: header.candidate })
+        Ok(Refined { pomdp, visits, reward_sd: header.reward_sd, fading: header.fading, candidate: header.candidate })
     }
 }

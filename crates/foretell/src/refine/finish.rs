@@ -3,6 +3,7 @@
 use faer::prelude::Solve;
 use faer::{Mat, Side};
 use rayon::prelude::*;
+use rustc_hash::FxHashSet;
 
 use super::LANES;
 use super::data::Data;
@@ -68,6 +69,7 @@ pub(super) struct Fitted {
     pub(super) pomdp: Pomdp,
     pub(super) visits: Vec<f64>,
     pub(super) reward_sd: f64,
+    pub(super) fading: f64,
 }
 
 /// The POMDP of fitted parameters. Its rewards belong to pairs of action and observation where these determine them, else to
@@ -84,6 +86,7 @@ pub(super) fn pomdp(model: &Model, data: &Data<'_>, latent: &Latent) -> Result<F
         rewards: rules(&rewards, actions, states, symbols),
         terminal,
     };
+    let fading = fading(data, latent, &learned.rewards)? / rewards.all.sd().max(f64::MIN_POSITIVE);
     for t in latent.t.chunks_exact(latent.columns.len()) {
         for s in 0..states {
             let row = latent.starts[s]..latent.starts[s + 1];
@@ -103,7 +106,7 @@ pub(super) fn pomdp(model: &Model, data: &Data<'_>, latent: &Latent) -> Result<F
         visits = add_elsewhere(&mut learned, latent, &visits);
     }
     learned.emissions = (0..actions).flat_map(|_| learned.emissions.iter().cloned()).collect();
-    Ok(Fitted { pomdp: Pomdp::learned(learned)?, visits, reward_sd })
+    Ok(Fitted { pomdp: Pomdp::learned(learned)?, visits, reward_sd, fading })
 }
 
 /// A state for what never followed in the logs, where T has no entries for it: it emits what is met at all, and leads anywhere.
@@ -180,6 +183,40 @@ fn rewards(data: &Data<'_>, latent: &Latent, symbols: usize) -> Result<Rewards> 
     let mut all = empty;
     lanes.iter().for_each(|(sums, _)| all.add(sums));
     Ok(all)
+}
+
+/// How much less an action earns than the belief promises where it was done in the same state before, in the same episode, beside
+/// the first time: what is eaten once is gone, and the states may not know. 0 where observations determine rewards, or where it may
+/// be chance.
+fn fading(data: &Data<'_>, latent: &Latent, rules: &[RewardRule]) -> Result<f64> {
+    if rules.iter().any(|rule| rule.from.is_none()) || rules.is_empty() {
+        return Ok(0.0);
+    }
+    let states = latent.layout.states;
+    let rewards: Vec<f64> = rules.iter().map(|rule| rule.reward).collect();
+    let mut lanes: Vec<(Mean, Mean, Lane)> = (0..LANES).map(|_| (Mean::default(), Mean::default(), latent.lane())).collect();
+    data.each(|first, episodes| {
+        lanes.par_iter_mut().enumerate().for_each(|(l, (fresh, again, lane))| {
+            let mut done: FxHashSet<(usize, u32)> = FxHashSet::default();
+            for (_, z) in (first..).zip(episodes).filter(|(i, _)| *i % LANES as u64 == l as u64) {
+                done.clear();
+                latent.track(&z.steps, lane, |t, set, belief| {
+                    let a = z.steps[t].action.0 as usize;
+                    let promised: f64 = set.iter().zip(belief).map(|(&s, p)| p * rewards[a * states + s as usize]).sum();
+                    let likeliest = set.iter().zip(belief).max_by(|x, y| x.1.total_cmp(y.1)).map_or(0, |(&s, _)| s);
+                    let off = z.rewards.get(t).copied().flatten().unwrap_or(promised) - promised;
+                    if done.insert((a, likeliest)) { fresh.add(off) } else { again.add(off) }
+                });
+            }
+        });
+    })?;
+    let (mut fresh, mut again) = (Mean::default(), Mean::default());
+    lanes.iter().for_each(|(f, a, _)| {
+        fresh.merge(f);
+        again.merge(a);
+    });
+    let fading = fresh.mean() - again.mean();
+    Ok(if fading.abs() > fresh.ci95() + again.ci95() { fading } else { 0.0 })
 }
 
 fn rules(rewards: &Rewards, actions: usize, states: usize, symbols: usize) -> Vec<RewardRule> {
