@@ -16,16 +16,16 @@ pub struct Args {
     #[arg(value_name = "DOMAIN")]
     domain: String,
     /// Discount, below 1 where episodes could go on forever [default: the domain's]
-    #[arg(long, value_name = "G")]
+    #[arg(long, value_name = "G", allow_negative_numbers = true)]
     discount: Option<f64>,
     /// How to plan
     #[arg(long, value_enum, default_value_t = Planner::PointBased)]
     planner: Planner,
     /// Stop when the bounds are this close, as a share of the value
-    #[arg(long, value_name = "E", default_value_t = Gap::default().relative)]
+    #[arg(long, value_name = "E", default_value_t = Gap::default().relative, allow_negative_numbers = true)]
     gap: f64,
     /// Stop after so many seconds
-    #[arg(long, value_name = "N", default_value_t = 60.0)]
+    #[arg(long, value_name = "N", default_value_t = 60.0, allow_negative_numbers = true)]
     seconds: f64,
     /// Let the policy act in so many episodes
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]

@@ -81,9 +81,8 @@ impl PointBased {
     /// # Errors
     /// A negative gap; else as [`qmdp`](super::qmdp).
     pub fn new(pomdp: &Pomdp, discount: f64, gap: Gap) -> Result<PointBased> {
-        if !(gap.absolute >= 0.0 && gap.relative >= 0.0) {
-            let value = format!("{} and {}", gap.absolute, gap.relative);
-            return Err(Error::parameter("gap", value, "must not be negative"));
+        if let Some(bad) = [gap.absolute, gap.relative].into_iter().find(|x| x.is_nan() || *x < 0.0) {
+            return Err(Error::parameter("gap", bad, "must not be negative"));
         }
         let system = System::new(pomdp, discount)?;
         let (lower, upper) = (Lower::new(&system)?, Upper::new(&system)?);
