@@ -14,6 +14,8 @@ mod data;
 mod finish;
 mod latent;
 mod layout;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::str::FromStr;
@@ -227,8 +229,11 @@ pub fn refine(model: &Model, logs: &Logs, params: &RefineParams) -> Result<Model
 impl<'a> Refinement<'a> {
     /// Reads the logs, which may know no symbol that the model does not.
     pub fn new(model: &'a Model, logs: &'a Logs, params: &RefineParams) -> Result<Refinement<'a>> {
+        Refinement::over(model, Data::new(logs, model.alphabet())?, params)
+    }
+
+    fn over(model: &'a Model, data: Data<'a>, params: &RefineParams) -> Result<Refinement<'a>> {
         params.validate()?;
-        let data = Data::new(logs, model.alphabet())?;
         let first_look = FirstLook::new(model, &data)?;
         let mut waiting = candidates(model, params);
         waiting.reverse();

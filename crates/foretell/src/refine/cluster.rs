@@ -1,19 +1,18 @@
 //! k-means (Lloyd 1982) with the seeding of Arthur and Vassilvitskii (2007), for the few clusters of one class of states.
 
-use crate::rng::Seed;
+use crate::rng::{Rng, Seed};
 
 /// Rounds of reassignment; more hardly move centres, and EM goes on from there.
 const ROUNDS: usize = 10;
-/// Points for each centre: more do not make centres better.
+/// Points drawn for each centre where there are more: more do not make centres better.
 const POINTS_PER_CENTRE: usize = 300;
 
 /// Up to `k` centres of points of that dimension, given one after the other.
 pub(super) fn centres(points: &[f32], dim: usize, k: usize, seed: Seed) -> Vec<f32> {
-    let all = points.len() / dim;
-    // An even share of them, if there are many.
-    let stride = (all / (k * POINTS_PER_CENTRE)).max(1);
-    let points: Vec<&[f32]> = points.chunks_exact(dim).step_by(stride).collect();
-    let mut centres = seeded(&points, k, seed);
+    let all: Vec<&[f32]> = points.chunks_exact(dim).collect();
+    let (most, mut rng) = (k * POINTS_PER_CENTRE, seed.rng());
+    let points = if all.len() > most { (0..most).map(|_| all[rng.below(all.len())]).collect() } else { all };
+    let mut centres = seeded(&points, k, &mut rng);
     if centres.len() <= dim {
         return centres;
     }
@@ -45,9 +44,8 @@ fn distance(x: &[f32], y: &[f32]) -> f32 {
 
 /// Points drawn one after the other, with probability proportional to the squared distance to the nearest so far; fewer than
 /// `k` where there are not that many different ones.
-fn seeded(points: &[&[f32]], k: usize, seed: Seed) -> Vec<f32> {
+fn seeded(points: &[&[f32]], k: usize, rng: &mut Rng) -> Vec<f32> {
     let Some(first) = points.first() else { return Vec::new() };
-    let mut rng = seed.rng();
     let mut centres = points[rng.below(points.len())].to_vec();
     let mut distances = vec![f64::INFINITY; points.len()];
     for _ in 1..k {

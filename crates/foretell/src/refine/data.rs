@@ -24,6 +24,11 @@ pub(super) struct Data<'a> {
 impl<'a> Data<'a> {
     /// Logs over an alphabet that must know all their symbols.
     pub(super) fn new(logs: &'a Logs, alphabet: &'a Alphabet) -> Result<Data<'a>> {
+        Data::with_room(logs, alphabet, MOST_KEPT)
+    }
+
+    /// The same, where so many steps are kept in memory.
+    pub(super) fn with_room(logs: &'a Logs, alphabet: &'a Alphabet, room: usize) -> Result<Data<'a>> {
         let mut data = Data { logs, alphabet, kept: None, episodes: 0, steps: 0 };
         let (mut kept, mut episodes, mut steps) = (Some(Vec::new()), 0, 0);
         let mut reader = logs.open(alphabet.clone())?;
@@ -31,7 +36,7 @@ impl<'a> Data<'a> {
             let z = z?;
             episodes += 1;
             steps += z.steps.len();
-            if steps > MOST_KEPT {
+            if steps > room {
                 kept = None;
             }
             kept.iter_mut().for_each(|kept| kept.push(z.clone()));

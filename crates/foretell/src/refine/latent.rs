@@ -99,6 +99,17 @@ struct Work {
     weighted: Vec<f64>,
 }
 
+impl Lane {
+    /// Adds the counts of another lane, `weight` times.
+    #[cfg(test)]
+    pub(super) fn add(&mut self, other: &Lane, weight: f64) {
+        self.counts.iter_mut().zip(&other.counts).for_each(|(x, y)| *x += weight * y);
+        for (mine, other) in self.emissions.iter_mut().zip(&other.emissions) {
+            mine.iter_mut().zip(other).for_each(|(x, y)| *x += weight * y);
+        }
+    }
+}
+
 impl Latent {
     /// From the counts of a first assignment. `triples` are all symbols met in sequence, `seen` how often each symbol was.
     pub(super) fn new(layout: Layout, actions: usize, hard: &HardCounts, triples: &FxHashSet<Triple>, seen: &[f64]) -> Latent {
@@ -197,6 +208,12 @@ impl Latent {
         let counts: Vec<Vec<f64>> = self.layout.active.iter().enumerate().map(emitted).collect();
         self.maximise_emissions(&counts);
         self.pack();
+    }
+
+    /// T and E.
+    #[cfg(test)]
+    pub(super) fn parameters(&self) -> (&[f64], &[Vec<f64>]) {
+        (&self.t, &self.emissions)
     }
 
     /// A lane with nothing in it.
@@ -442,6 +459,14 @@ impl Latent {
             active.iter().zip(emissions).for_each(|(&s, &e)| rows[s as usize].push((o, e)));
         }
         rows
+    }
+
+    /// With other parameters: T by action along the columns, E along the active sets.
+    #[cfg(test)]
+    pub(super) fn with(mut self, t: Vec<f64>, emissions: Vec<Vec<f64>>) -> Latent {
+        (self.t, self.emissions) = (t, emissions);
+        self.pack();
+        self
     }
 
     /// Whether rows have entries only for what was met in sequence.

@@ -1,0 +1,145 @@
+//! EM against its own fixed point, and streaming against memory.
+
+use super::*;
+use crate::data::{Alphabet, End};
+use crate::domains;
+use crate::learn::learn;
+use crate::params::LearnParams;
+
+/// Two actions, two observations that go on and one that ends.
+fn alphabet() -> Alphabet {
+    let mut alphabet = Alphabet::default();
+    ["a", "b"].iter().for_each(|name| {
+        alphabet.intern_action(name);
+    });
+    ["x", "y"].iter().for_each(|name| {
+        alphabet.intern_observation(name);
+    });
+    alphabet.intern_terminal_observation("x");
+    alphabet
+}
+
+/// All episodes of `steps` steps, shorter where they end, over given actions.
+fn episodes(alphabet: &Alphabet, actions: &[u32]) -> Vec<Vec<ActionObservation>> {
+    let Some((&a, rest)) = actions.split_first() else { return vec![Vec::new()] };
+    let mut all = Vec::new();
+    for o in 0..alphabet.observations().len() as u32 {
+        let first = ActionObservation::new(a, o);
+        let after = if alphabet.is_terminal(first.observation) { vec![Vec::new()] } else { episodes(alphabet, rest) };
+        all.extend(after.into_iter().map(|rest| [vec![first], rest].concat()));
+    }
+    all
+}
+
+/// Rows of positive numbers that sum to one, none too small.
+fn rows(count: usize, width: usize, seed: u64) -> Vec<f64> {
+    let mut rng = Seed(seed).rng();
+    let row = |_| {
+        let row: Vec<f64> = (0..width).map(|_| 0.2 + rng.uniform()).collect();
+        let sum: f64 = row.iter().sum();
+        row.into_iter().map(move |x| x / sum).collect::<Vec<f64>>()
+    };
+    (0..count).flat_map(row).collect()
+}
+
+/// How often all episodes together are counted: the priors, worth a few steps, vanish beside it.
+const MANY_TIMES: f64 = 1e12;
+/// What the priors still move, and rounding.
+const PRIOR_LEFT: f64 = 1e-9;
+
+#[test]
+fn true_parameters_stay_where_they_are_on_exact_counts() {
+    let alphabet = alphabet();
+    let symbols = alphabet.observations().len();
+    let plans: [&[u32]; 4] = [&[0, 0, 1, 1], &[1, 0, 0, 1], &[0, 1, 1, 0], &[1, 1, 0, 0]];
+    let mut triples = FxHashSet::default();
+    for z in plans.iter().flat_map(|plan| episodes(&alphabet, plan)) {
+        let mut before = symbols as u32;
+        for ao in z {
+            triples.insert((ao.action.0, before, ao.observation.0));
+            before = ao.observation.0;
+        }
+    }
+    // Three states that emit both observations, and the one of the end.
+    let layout = Layout::free(&alphabet, 3, |_, _| 1.0);
+    let width = layout.states - 1;
+    let latent = Latent::new(layout.clone(), 2, &HardCounts::default(), &triples, &[1.0, 1.0, 1.0]);
+    let emitted = rows(3, 2, 5);
+    let emissions =
+        vec![(0..3).map(|s| emitted[2 * s]).collect(), (0..3).map(|s| emitted[2 * s + 1]).collect(), vec![1.0], vec![1.0]];
+    let truth = latent.with(rows(2 * layout.states, width, 7), emissions);
+
+    let mut total = truth.lane();
+    let mut probability = 0.0;
+    for z in plans.iter().flat_map(|plan| episodes(&alphabet, plan)) {
+        let mut lane = truth.lane();
+        truth.expect(&z, &mut lane);
+        probability += lane.log_likelihood.exp();
+        total.add(&lane, MANY_TIMES * lane.log_likelihood.exp());
+    }
+    assert!((probability - plans.len() as f64).abs() < 1e-12, "each plan has all of its episodes: {probability}");
+    let mut next = truth.clone();
+    next.maximise(&[total]);
+    let ((t, e), (t_next, e_next)) = (truth.parameters(), next.parameters());
+    for (row, (x, y)) in t.chunks_exact(width).zip(t_next.chunks_exact(width)).enumerate() {
+        // The end is never left.
+        if row % layout.states != layout.states - 1 {
+            x.iter().zip(y).for_each(|(x, y)| assert!((x - y).abs() < PRIOR_LEFT, "row {row}: {x} {y}"));
+        }
+    }
+    e.iter().flatten().zip(e_next.iter().flatten()).for_each(|(x, y)| assert!((x - y).abs() < PRIOR_LEFT, "{x} {y}"));
+    // Anything else moves.
+    let mut other = truth.clone().with(rows(2 * layout.states, width, 8), e.to_vec());
+    let before = other.parameters().0.to_vec();
+    let mut lane = other.lane();
+    episodes(&alphabet, plans[0]).iter().for_each(|z| other.expect(z, &mut lane));
+    other.maximise(&[lane]);
+    assert!(before.iter().zip(other.parameters().0).any(|(x, y)| (x - y).abs() > 1e-3));
+}
+
+#[test]
+fn logs_that_do_not_fit_in_memory_give_the_same_model() {
+    let maze = domains::get("colored-gridworld").unwrap();
+    let logs = Logs::memory(maze.alphabet().clone(), domains::sample(&maze, 300, 13, Seed(2)).collect());
+    let model = learn(&logs, &LearnParams { rank: 6, test_dim: 64, history_dim: 64, ..LearnParams::default() }).unwrap();
+    let params = RefineParams { em_rounds: 4, layout: StateLayout::Owned, ..RefineParams::default() };
+    let refined = |room| {
+        let data = Data::with_room(&logs, model.alphabet(), room).unwrap();
+        let mut refinement = Refinement::over(&model, data, &params).unwrap();
+        refinement.by_ref().collect::<Result<Vec<_>>>().unwrap();
+        refinement.finish().unwrap()
+    };
+    assert!(refined(0) == refined(usize::MAX), "how logs are read changes the model");
+}
+
+#[test]
+fn rewards_that_can_be_had_once_are_noticed() {
+    // The first action that is taken in some state pays, later ones do not, and nothing that is seen tells.
+    let mut alphabet = Alphabet::default();
+    alphabet.intern_action("eat");
+    ["x", "y"].iter().for_each(|name| {
+        alphabet.intern_observation(name);
+    });
+    let mut rng = Seed(3).rng();
+    let mut episode = |once: bool| {
+        let steps: Vec<_> = (0..12).map(|_| ActionObservation::new(0, rng.below(2) as u32)).collect();
+        let rewards = (0..12).map(|_| rng.uniform()).collect::<Vec<f64>>();
+        let pays = |(t, reward): (usize, f64)| Some(if once { f64::from(u8::from(t == 1)) } else { reward });
+        Trajectory {
+            steps,
+            rewards: rewards.into_iter().enumerate().map(pays).collect(),
+            action_probabilities: vec![],
+            end: End::Truncated,
+        }
+    };
+    let mut refined = |once| {
+        let logs = Logs::memory(alphabet.clone(), (0..600).map(|_| episode(once)).collect());
+        let model = learn(&logs, &LearnParams { rank: 2, test_dim: 16, history_dim: 16, ..LearnParams::default() }).unwrap();
+        let params = RefineParams { layout: StateLayout::Owned, states: StateCount::About(2), ..RefineParams::default() };
+        refine(&model, &logs, &params).unwrap().refined().unwrap().clone()
+    };
+    let once = refined(true);
+    assert!(once.fading > 0.1 && once.forgets_rewards(), "{}", once.fading);
+    let always = refined(false);
+    assert!(always.fading == 0.0 && !always.forgets_rewards(), "{}", always.fading);
+}
