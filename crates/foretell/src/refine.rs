@@ -53,6 +53,8 @@ const TRIAL_SHARE: u64 = 8;
 const LEAST_TRIAL: u64 = 1 << 14;
 /// Rounds of EM each has in a comparison on a share.
 const TRIAL_ROUNDS: usize = 10;
+/// Rounds of EM on all episodes, once the held-out ones have decided.
+const LAST_ROUNDS: usize = 3;
 /// A smaller gain, in nats per held-out step, does not count as one.
 const LEAST_GAIN: f64 = 1e-4;
 /// Numbers of owned states that are tried, and of free ones, which cost more.
@@ -241,9 +243,13 @@ impl<'a> Refinement<'a> {
         Ok(Refinement { model, data, params: params.clone(), first_look, waiting, every, leader: None, fit: None, done: false })
     }
 
-    /// The model with its refinement.
+    /// The model with its refinement. Held-out episodes, which have had their say, are taken in.
     pub fn finish(self) -> Result<Model> {
-        let Some(Fit { best, candidate, .. }) = self.leader.or(self.fit) else { return Ok(self.model.clone()) };
+        let Some(Fit { mut best, candidate, .. }) = self.leader.or(self.fit) else { return Ok(self.model.clone()) };
+        for _ in 0..LAST_ROUNDS {
+            let (training, _) = sums(&best, &self.data, 1, |_| false)?;
+            best.maximise(&training);
+        }
         let Fitted { pomdp, visits, reward_sd, fading } = finish::pomdp(self.model, &self.data, &best)?;
         Ok(self.model.clone().refined_to(Refined { pomdp, visits, reward_sd, fading, candidate }))
     }
@@ -298,24 +304,7 @@ impl Fit {
 
     /// One round on one of `every` episodes.
     fn round(&mut self, data: &Data<'_>, every: u64) -> Result<EmRound> {
-        let mut lanes: Vec<(Lane, Lane)> = (0..LANES).map(|_| (self.latent.lane(), Lane::default())).collect();
-        let latent = &self.latent;
-        data.each(|first, episodes| {
-            lanes.par_iter_mut().enumerate().for_each(|(l, (training, held_out))| {
-                for (i, z) in (first..).zip(episodes).filter(|(i, _)| *i % LANES as u64 == l as u64) {
-                    // Held-out episodes are every tenth, so a share is taken of tens.
-                    if !(i / 10).is_multiple_of(every) {
-                        continue;
-                    }
-                    if data.is_held_out(i) {
-                        latent.score(&z.steps, held_out);
-                    } else {
-                        latent.expect(&z.steps, training);
-                    }
-                }
-            });
-        })?;
-        let (training, held_out): (Vec<Lane>, Vec<Lane>) = lanes.into_iter().unzip();
+        let (training, held_out) = sums(&self.latent, data, every, |i| data.is_held_out(i))?;
         let sum =
             |lanes: &[Lane]| lanes.iter().fold((0.0, 0), |(sum, steps), lane| (sum + lane.log_likelihood, steps + lane.steps));
         let ((log_likelihood, steps), (held_sum, held_steps)) = (sum(&training), sum(&held_out));
@@ -325,7 +314,7 @@ impl Fit {
             trial: self.trial,
             round: self.round,
             training: log_likelihood / steps as f64,
-            penalised: (log_likelihood + latent.log_prior()) / steps as f64,
+            penalised: (log_likelihood + self.latent.log_prior()) / steps as f64,
             held_out: (held_steps > 0).then(|| held_sum / held_steps as f64),
         };
         let judged = round.held_out.unwrap_or(round.training);
@@ -338,6 +327,32 @@ impl Fit {
         self.latent.maximise(&training);
         Ok(round)
     }
+}
+
+/// Sums over one of `every` episodes: of those to learn from, and of those held out.
+fn sums(
+    latent: &Latent,
+    data: &Data<'_>,
+    every: u64,
+    is_held_out: impl Fn(u64) -> bool + Sync,
+) -> Result<(Vec<Lane>, Vec<Lane>)> {
+    let mut lanes: Vec<(Lane, Lane)> = (0..LANES).map(|_| (latent.lane(), Lane::default())).collect();
+    data.each(|first, episodes| {
+        lanes.par_iter_mut().enumerate().for_each(|(l, (training, held_out))| {
+            for (i, z) in (first..).zip(episodes).filter(|(i, _)| *i % LANES as u64 == l as u64) {
+                // Held-out episodes are every tenth, so a share is taken of tens.
+                if !(i / 10).is_multiple_of(every) {
+                    continue;
+                }
+                if is_held_out(i) {
+                    latent.score(&z.steps, held_out);
+                } else {
+                    latent.expect(&z.steps, training);
+                }
+            }
+        });
+    })?;
+    Ok(lanes.into_iter().unzip())
 }
 
 /// What is worth trying.
