@@ -8,11 +8,13 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use foretell::agent::Sampling;
 use foretell::baselines::{Test, Tested};
-use foretell::plan::{Planner, Regressor};
+use foretell::plan::Planner;
 use foretell::returns::Mean;
-use foretell::{Agent, AgentParams, Domain, LearnParams, PlanParams, Seed, domains};
+use foretell::{
+    Agent, AgentParams, Domain, LearnParams, Logs, Model, Plan, PlanParams, RefineParams, Seed, Trajectory, domains, learn, plan,
+    refine,
+};
 use serde_json::json;
 
 /// Random episodes that policies are planned from, and those of Algorithm 2 in all.
@@ -86,51 +88,32 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A way to get data and plan on it.
+/// A way to plan on random episodes.
 struct Method {
     name: &'static str,
-    agent: AgentParams,
-    learning: LearnParams,
+    learned: Learned,
     planning: PlanParams,
-    /// Whether baselines are planned on the same data.
-    with_baselines: bool,
 }
 
-fn methods(setting: &Setting, seed: u64, less: usize) -> Vec<Method> {
-    let random = |episodes: usize, refine| AgentParams {
-        agent_rounds: 1,
-        episodes: episodes / less,
-        sampling: Sampling::Uniform,
-        refine,
-        ..AgentParams::default()
-    };
-    let chosen = |refine| AgentParams { agent_rounds: ROUNDS, episodes: EPISODES / less, refine, ..AgentParams::default() };
-    let learning = LearnParams { rank: RANK, seed, ..LearnParams::default() };
-    let planning = PlanParams { discount: setting.discount, seed, ..PlanParams::default() };
-    let method = |name, agent, planning| Method { name, agent, learning: learning.clone(), planning, with_baselines: false };
-    let plain = || planning.clone();
-    let trees = PlanParams { regressor: Regressor::Trees, ..plain() };
-    let qmdp = |pessimism| PlanParams { planner: Planner::Qmdp, pessimism, ..plain() };
-    let mut all = vec![
-        Method { with_baselines: true, ..method("foretell", random(EPISODES, true), plain()) },
-        method("refined, QMDP", random(EPISODES, true), qmdp(0.0)),
-        method("refined, QMDP, pessimism 1", random(EPISODES, true), qmdp(1.0)),
-        method("fitted-Q", random(EPISODES, false), plain()),
-        method("fitted-Q, trees alone", random(EPISODES, false), trees),
-        Method {
-            learning: LearnParams { rank: PAPER_RANK, seed, ..LearnParams::paper() },
-            ..method(
-                "the paper's recipe, 1000 episodes",
-                random(PAPER_EPISODES, false),
-                PlanParams { discount: setting.discount, seed, ..PlanParams::paper() },
-            )
-        },
-    ];
-    if setting.chosen_data {
-        all.push(method("fitted-Q, Algorithm 2", chosen(false), plain()));
-        all.push(method("foretell, Algorithm 2", chosen(true), plain()));
-    }
-    all
+/// What a plan starts from.
+#[derive(Clone, Copy, PartialEq)]
+enum Learned {
+    Linear,
+    Refined,
+    /// From fewer episodes.
+    Paper,
+}
+
+fn methods(planning: &PlanParams) -> Vec<Method> {
+    let qmdp = |pessimism| PlanParams { planner: Planner::Qmdp, pessimism, ..planning.clone() };
+    let paper = PlanParams { discount: planning.discount, seed: planning.seed, ..PlanParams::paper() };
+    vec![
+        Method { name: "foretell", learned: Learned::Refined, planning: planning.clone() },
+        Method { name: "refined, QMDP", learned: Learned::Refined, planning: qmdp(0.0) },
+        Method { name: "refined, QMDP, pessimism 1", learned: Learned::Refined, planning: qmdp(1.0) },
+        Method { name: "fitted-Q", learned: Learned::Linear, planning: planning.clone() },
+        Method { name: "the paper's recipe, 1000 episodes", learned: Learned::Paper, planning: paper },
+    ]
 }
 
 fn run(setting: &Setting, domain: &Domain, seed: u64, less: usize, rows: &mut Vec<Row>) -> anyhow::Result<()> {
@@ -146,17 +129,52 @@ fn run(setting: &Setting, domain: &Domain, seed: u64, less: usize, rows: &mut Ve
         let (value, ci95) = if setting.discounted { (r.discounted_return, r.discounted_ci95) } else { (r.mean_return, r.ci95) };
         rows.push(Row { domain: setting.domain, policy: tested.policy, seed, value, ci95, seconds });
     };
-    for Method { name, agent, learning, planning, with_baselines } in methods(setting, seed, less) {
-        let started = Instant::now();
-        let mut agent = Agent::new(domain, agent, learning, planning, Seed(seed))?;
-        agent.by_ref().collect::<Result<Vec<_>, _>>()?;
-        let seconds = started.elapsed().as_secs_f64();
-        let plan = agent.plan().expect("an agent has at least one round");
-        if with_baselines {
-            test.baselines(agent.episodes(), setting.discount)?.into_iter().for_each(|tested| add(tested, 0.0));
-        }
+    let mut earned = |name: &str, plan: &Plan, seconds| -> anyhow::Result<()> {
         add(Tested { policy: name.into(), returns: test.returns(plan.policies_for(domain.alphabet())?) }, seconds);
+        Ok(())
+    };
+    let learning = LearnParams { rank: RANK, seed, ..LearnParams::default() };
+    let planning = PlanParams { discount: setting.discount, seed, ..PlanParams::default() };
+    let sample = |episodes: usize| -> Vec<Trajectory> {
+        domains::sample(domain, episodes / less, domain.horizon, Seed(seed).stream("agent").index(0)).collect()
+    };
+    let timed = |logs: &Logs, params: &LearnParams, is_refined: bool| -> anyhow::Result<(Model, Vec<Trajectory>, f64)> {
+        let started = Instant::now();
+        let mut model = learn(logs, params)?;
+        if is_refined {
+            model = refine(&model, logs, &RefineParams::default())?;
+        }
+        let seconds = started.elapsed().as_secs_f64();
+        let episodes = logs.open(model.alphabet().clone())?.collect::<Result<_, _>>()?;
+        Ok((model, episodes, seconds))
+    };
+    let memory = |episodes: Vec<Trajectory>| Logs::memory(domain.alphabet().clone(), episodes);
+    let random = sample(EPISODES);
+    let logs = memory(random.clone());
+    let paper = LearnParams { rank: PAPER_RANK, seed, ..LearnParams::paper() };
+    let learned = [
+        (Learned::Linear, timed(&logs, &learning, false)?),
+        (Learned::Refined, timed(&logs, &learning, true)?),
+        (Learned::Paper, timed(&memory(sample(PAPER_EPISODES)), &paper, false)?),
+    ];
+    for method in methods(&planning) {
+        let (_, (model, episodes, learning)) =
+            learned.iter().find(|(kind, _)| *kind == method.learned).expect("all kinds were learned");
+        let started = Instant::now();
+        let made = plan(model, episodes, &method.planning, &mut |_| {})?;
+        earned(method.name, &made, learning + started.elapsed().as_secs_f64())?;
     }
+    if setting.chosen_data {
+        for (name, refine) in [("fitted-Q, Algorithm 2", false), ("foretell, Algorithm 2", true)] {
+            let params = AgentParams { agent_rounds: ROUNDS, episodes: EPISODES / less, refine, ..AgentParams::default() };
+            let started = Instant::now();
+            let mut agent = Agent::new(domain, params, learning.clone(), planning.clone(), Seed(seed))?;
+            agent.by_ref().collect::<Result<Vec<_>, _>>()?;
+            let seconds = started.elapsed().as_secs_f64();
+            earned(name, agent.plan().expect("an agent has at least one round"), seconds)?;
+        }
+    }
+    test.baselines(&random, setting.discount)?.into_iter().for_each(|tested| add(tested, 0.0));
     if let Some((qmdp, _)) = test.informed() {
         add(qmdp, 0.0);
     }
