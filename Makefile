@@ -13,7 +13,7 @@ demo:
 	target/release/foretell sample colored-gridworld --episodes 10000 --seed 1 -o target/demo/walks.csv
 	target/release/foretell sample colored-gridworld --episodes 10000 --seed 2 -o target/demo/heldout.csv
 	target/release/foretell inspect target/demo/walks.csv
-	target/release/foretell learn target/demo/walks.csv -o target/demo/model.safetensors --mix 0.2
+	target/release/foretell learn target/demo/walks.csv --refine -o target/demo/model.safetensors
 	target/release/foretell score target/demo/model.safetensors target/demo/heldout.csv --truth colored-gridworld --plot target/demo/likelihood.png
 	target/release/foretell predict target/demo/model.safetensors --history "N:....,E:...." --actions "E,E" --top 4
 
@@ -56,6 +56,7 @@ $(VENV)/installed: benchmarks/requirements.txt
 results:
 	$(CARGO) run --release -p foretell-experiments --bin model-quality -- results
 	$(CARGO) run --release -p foretell-experiments --bin planning-quality -- results
+	$(CARGO) run --release -p foretell-experiments --bin refinement-quality -- results
 
 clean:
 	$(CARGO) clean

@@ -143,6 +143,34 @@ fn logs_go_through_pipes() {
 }
 
 #[test]
+fn a_refined_model_is_a_pomdp_that_predicts_plans_and_can_be_written() {
+    let folder = Folder::new();
+    folder.sample("walks.csv", 500, 1);
+    folder.ok(&["sample", "colored-gridworld", "--episodes", "200", "--seed", "2", "-o", "heldout.csv"]);
+    folder.ok(&["learn", "walks.csv", "-o", "model.safetensors"]);
+    let refused = folder.run(&["export", "model.safetensors", "-o", "model.POMDP"], b"");
+    assert!(refused.code == 1 && refused.err.contains("negative probabilities"), "{}", refused.err);
+    let said = folder.ok(&["refine", "model.safetensors", "walks.csv", "--em-rounds", "8", "-o", "refined.safetensors"]);
+    assert!(said.starts_with("refined in ") && said.contains("held out") && said.contains("tried"), "{said}");
+    let flags = ["--refine", "--em-rounds", "8", "--json"];
+    let at_once = parsed(&folder.ok(&[&["learn", "walks.csv", "-o", "at-once.safetensors"][..], &flags].concat()));
+    assert!(at_once["refined"]["states"].as_u64().unwrap() > 5, "{at_once}");
+    assert_eq!(folder.read("at-once.safetensors"), folder.read("refined.safetensors"), "two steps and one give the same");
+    let per_step = |model: &str| {
+        let scored = parsed(&folder.ok(&["score", model, "heldout.csv", "--truth", "colored-gridworld", "--json"]));
+        scored["per_step"].as_f64().unwrap()
+    };
+    assert!(per_step("refined.safetensors") > per_step("model.safetensors"));
+    folder.ok(&["plan", "refined.safetensors", "walks.csv", "--planner", "qmdp", "-o", "policy.safetensors"]);
+    folder.ok(&["evaluate", "policy.safetensors", "--domain", "colored-gridworld", "--episodes", "50"]);
+    folder.ok(&["export", "refined.safetensors", "-o", "model.POMDP"]);
+    // The file is a domain like any other: what it samples has the same observations.
+    folder.ok(&["sample", "model.POMDP", "--episodes", "20", "--max-steps", "10", "-o", "dreams.csv"]);
+    let refused = folder.run(&["learn", "walks.csv", "--states", "5", "-o", "no.safetensors"], b"");
+    assert!(refused.code == 1 && refused.err.contains("give --refine"), "{}", refused.err);
+}
+
+#[test]
 fn a_reader_that_has_had_enough_is_no_failure() {
     let args = ["sample", "colored-gridworld", "--episodes", "100000", "-o", "-"];
     let mut child =

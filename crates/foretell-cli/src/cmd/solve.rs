@@ -47,7 +47,7 @@ enum Planner {
     Qmdp,
     /// The fast informed bound: knows what the next observation tells
     Fib,
-    /// Bounds that meet, and a policy that earns the lower one
+    /// Bounds that meet, and a policy that earns about the lower one
     PointBased,
 }
 

@@ -5,7 +5,7 @@
 //!
 //! - [`qmdp`]: what one could earn who saw the state from the next step on. Quick, an upper bound; never acts only to learn.
 //! - [`fast_informed_bound`]: a smaller upper bound, which knows what the next observation tells, but not the ones after it.
-//! - [`PointBased`]: a lower and an upper bound that meet at the start, and a policy that earns at least the lower one.
+//! - [`PointBased`]: a lower and an upper bound that meet at the start, and a policy that earns about the lower one.
 //!
 //! Values are finite where γ < 1, or where no policy can go on forever. Episodes end in terminal states.
 

@@ -1,0 +1,154 @@
+//! What does a policy learned from few random episodes earn in the classic problems, beside what can be earned?
+//!
+//! `classics FOLDER [FILE.POMDP…] [--quick]` writes `classics.csv` (every seed), `classics.md` (means over seeds) and `classics.json`
+//! (what was run) into FOLDER, for the built-in problems and the files named.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use foretell::baselines::Test;
+use foretell::pomdp::solve::{Gap, PointBased};
+use foretell::returns::Mean;
+use foretell::{Domain, LearnParams, Logs, PlanParams, RefineParams, Seed, domains, learn, plan, refine};
+use serde_json::json;
+
+const BUILT_IN: [&str; 2] = ["tiger", "float-reset"];
+const EPISODES: usize = 1000;
+const MAX_STEPS: usize = 30;
+const FIRST_SEED: u64 = 801;
+const SEEDS: u64 = 5;
+const TEST_EPISODES: usize = 5000;
+/// Test episodes are cut where rewards count less than this.
+const NEGLIGIBLE: f64 = 1e-3;
+/// Rounds of the exact planner; the bounds say how far it came.
+const EXACT_ROUNDS: usize = 3000;
+/// 97.5 % quantile of Student's t with 4 degrees of freedom.
+const T95: f64 = 2.776;
+
+/// A problem, and what can be earned in it.
+struct Problem {
+    name: String,
+    domain: Domain,
+    random: f64,
+    lower: f64,
+    upper: f64,
+}
+
+/// What a policy earned with one seed.
+struct Row {
+    problem: String,
+    policy: &'static str,
+    seed: u64,
+    value: f64,
+    ci95: f64,
+    share: f64,
+    seconds: f64,
+}
+
+fn main() -> anyhow::Result<()> {
+    let quick = std::env::args().any(|arg| arg == "--quick");
+    let mut words = std::env::args().skip(1).filter(|arg| !arg.starts_with("--"));
+    let folder = PathBuf::from(words.next().unwrap_or_else(|| "results".into()));
+    let names: Vec<String> = BUILT_IN.iter().map(ToString::to_string).chain(words).collect();
+    let started = Instant::now();
+    let (mut problems, mut rows) = (Vec::new(), Vec::new());
+    for name in &names {
+        let problem = problem(name)?;
+        for seed in FIRST_SEED..FIRST_SEED + if quick { 1 } else { SEEDS } {
+            run(&problem, seed, &mut rows)?;
+        }
+        eprintln!("{} done after {:.0} s", problem.name, started.elapsed().as_secs_f64());
+        problems.push(problem);
+    }
+    std::fs::create_dir_all(&folder)?;
+    let write = |extension, text: String| std::fs::write(folder.join(format!("classics.{extension}")), text);
+    write("csv", csv(&rows)?)?;
+    write("md", table(&problems, &rows)?)?;
+    let manifest = json!({
+        "episodes": EPISODES, "max_steps": MAX_STEPS, "test_episodes": TEST_EPISODES, "first_seed": FIRST_SEED, "quick": quick,
+        "learning": LearnParams::default(), "refinement": RefineParams::default(), "planning": PlanParams::default(),
+        "version": env!("CARGO_PKG_VERSION"), "seconds": started.elapsed().as_secs_f64().round(),
+    });
+    write("json", format!("{manifest:#}\n"))?;
+    print!("{}", table(&problems, &rows)?);
+    Ok(())
+}
+
+fn problem(name: &str) -> anyhow::Result<Problem> {
+    let domain = domains::get(name)?;
+    let pomdp = domain.pomdp().ok_or_else(|| anyhow::anyhow!("{name} has no exact model"))?;
+    let random = pomdp.uniform_policy_value().ok_or_else(|| anyhow::anyhow!("{name} has no discount below 1"))?;
+    let mut exact = PointBased::new(pomdp, domain.discount, Gap::default())?;
+    exact.by_ref().take(EXACT_ROUNDS).last();
+    let bounds = exact.round();
+    let name = Path::new(name).file_stem().map_or(name.into(), |stem| stem.to_string_lossy().into_owned());
+    Ok(Problem { name, random, lower: bounds.lower, upper: bounds.upper, domain })
+}
+
+fn run(problem: &Problem, seed: u64, rows: &mut Vec<Row>) -> anyhow::Result<()> {
+    let Problem { name, domain, random, lower, .. } = problem;
+    let walks = domains::sample(domain, EPISODES, MAX_STEPS, Seed(seed).stream("walks")).collect();
+    let logs = Logs::memory(domain.alphabet().clone(), walks);
+    let planning = PlanParams { discount: domain.discount, seed, ..PlanParams::default() };
+    let max_steps = (NEGLIGIBLE.ln() / domain.discount.ln()).ceil().max(1.0) as usize;
+    let (episodes, discount) = (TEST_EPISODES, domain.discount);
+    let test = Test { domain, episodes, max_steps, discount, seed: Seed(seed).stream("test") };
+    let started = Instant::now();
+    let linear = learn(&logs, &LearnParams { seed, ..LearnParams::default() })?;
+    let learned = started.elapsed().as_secs_f64();
+    let refined = refine(&linear, &logs, &RefineParams::default())?;
+    let both = started.elapsed().as_secs_f64();
+    for (policy, model, before) in [("foretell", &refined, both), ("fitted-Q", &linear, learned)] {
+        let started = Instant::now();
+        let walks = logs.open(model.alphabet().clone())?.collect::<Result<Vec<_>, _>>()?;
+        let made = plan(model, &walks, &planning, &mut |_| {})?;
+        let seconds = before + started.elapsed().as_secs_f64();
+        let returns = test.returns(made.policies_for(domain.alphabet())?);
+        let (value, ci95) = (returns.discounted_return, returns.discounted_ci95);
+        let share = (value - random) / (lower - random);
+        rows.push(Row { problem: name.clone(), policy, seed, value, ci95, share, seconds });
+    }
+    Ok(())
+}
+
+fn csv(rows: &[Row]) -> anyhow::Result<String> {
+    let mut text = String::from("problem,policy,seed,return,ci95,share,seconds\n");
+    for Row { problem, policy, seed, value, ci95, share, seconds } in rows {
+        writeln!(text, "{problem},{policy},{seed},{value:.4},{ci95:.4},{share:.4},{seconds:.2}")?;
+    }
+    Ok(text)
+}
+
+fn table(problems: &[Problem], rows: &[Row]) -> anyhow::Result<String> {
+    let mut text = format!(
+        "Discounted return of policies learned from {EPISODES} random episodes of at most {MAX_STEPS} steps: mean, half a 95 % interval over \
+         seeds, least, and the share that they reach of what the best policy earns above a random one. What is best is bounded by the \
+         exact model; the share is of the lower bound.\n\n"
+    );
+    writeln!(
+        text,
+        "| problem | random | best | policy | return | ± | least | share | least share | seconds |\n|{}",
+        "---|".repeat(10)
+    )?;
+    for Problem { name, random, lower, upper, .. } in problems {
+        for policy in ["foretell", "fitted-Q"] {
+            let of: Vec<&Row> = rows.iter().filter(|row| row.problem == *name && row.policy == policy).collect();
+            let mean = |value: fn(&Row) -> f64| of.iter().map(|row| value(row)).collect::<Mean>();
+            let least = |value: fn(&Row) -> f64| of.iter().map(|row| value(row)).fold(f64::INFINITY, f64::min);
+            let (value, share, seconds) = (mean(|row| row.value), mean(|row| row.share), mean(|row| row.seconds));
+            let half = T95 * value.sd() / (of.len() as f64).sqrt();
+            let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+            writeln!(
+                text,
+                "| {name} | {random:.3} | {lower:.3} to {upper:.3} | {policy} | {:.3} | {half:.3} | {:.3} | {} | {} | {:.1} |",
+                value.mean(),
+                least(|row| row.value),
+                percent(share.mean()),
+                percent(least(|row| row.share)),
+                seconds.mean()
+            )?;
+        }
+    }
+    Ok(text)
+}
