@@ -12,6 +12,9 @@ pub fn folder(path: &Path) -> &Path {
 
 /// Fails now, before any work, if the file could not be written later.
 pub fn check(path: &Path) -> anyhow::Result<()> {
+    if path == Path::new("-") {
+        return Err(anyhow!("cannot write to standard output: this is no text; name a file"));
+    }
     let folder = folder(path);
     if !folder.is_dir() {
         return Err(anyhow!("cannot write {}: there is no folder {}; create it first", path.display(), folder.display()));

@@ -20,6 +20,9 @@ use crate::returns::{Mean, Returns};
 use crate::rng::{Rng, Seed};
 use crate::tree_q::{Ensembles, Structure, TreeFit, TreeQ};
 
+/// Estimates that differ by so small a share are the same, added up in another order.
+const ROUNDING: f64 = 1e-9;
+
 /// How a policy is evaluated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LogTest {
@@ -47,7 +50,8 @@ pub struct Estimate {
 impl Estimate {
     /// Whether the intervals have a value in common.
     pub fn agrees_with(&self, other: &Estimate) -> bool {
-        (self.value - other.value).abs() <= self.ci95 + other.ci95
+        let rounding = ROUNDING * self.value.abs().max(other.value.abs());
+        (self.value - other.value).abs() <= self.ci95 + other.ci95 + rounding
     }
 }
 

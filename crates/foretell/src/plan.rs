@@ -260,9 +260,11 @@ fn solved(model: &Model, planner: Planner, params: PlanParams, progress: &mut dy
         Planner::FastInformed => solve::fast_informed_bound(&pomdp, params.discount)?,
         _ => {
             let mut planner = PointBased::new(&pomdp, params.discount, Gap::default())?;
-            for (number, round) in (1..=params.rounds).zip(planner.by_ref()) {
-                progress(Round { number, change: round.upper - round.lower, start_value: round.lower });
-            }
+            let told =
+                |number, round: solve::Round| Round { number, change: round.upper - round.lower, start_value: round.lower };
+            // The bounds may meet before the first trial.
+            progress(told(0, planner.round()));
+            (1..=params.rounds).zip(planner.by_ref()).for_each(|(number, round)| progress(told(number, round)));
             planner.solution()
         }
     };
@@ -365,7 +367,8 @@ impl Plan {
     /// The policy that takes the best action.
     pub fn policy(&self) -> Greedy<'_> {
         let PlanQ { trees, table, vectors } = &self.q;
-        Greedy { trees: trees.as_ref(), filter: self.filter(), table: table.as_ref().map(WindowQ::memory), vectors }
+        let actions = self.alphabet.actions().len();
+        Greedy { trees: trees.as_ref(), filter: self.filter(), table: table.as_ref().map(WindowQ::memory), vectors, actions }
     }
 
     /// Makes such policies for a system that has another alphabet, where symbols of the same name are the same.
@@ -384,12 +387,14 @@ pub struct Greedy<'p> {
     filter: Box<dyn Filter + Send + 'p>,
     table: Option<WindowMemory<'p>>,
     vectors: &'p [AlphaVector],
+    /// How many actions these vectors are for; some may begin with none.
+    actions: usize,
 }
 
 impl<'p> Greedy<'p> {
     /// On trees over the states of any filter: an exact belief, the last observations.
     pub fn new(trees: &'p TreeQ, filter: Box<dyn Filter + Send + 'p>) -> Greedy<'p> {
-        Greedy { trees: Some(trees), filter, table: None, vectors: &[] }
+        Greedy { trees: Some(trees), filter, table: None, vectors: &[], actions: 0 }
     }
 
     /// Where it stands.
@@ -415,8 +420,8 @@ impl<'p> Greedy<'p> {
     }
 
     fn values_of_vectors(&self) -> Vec<f64> {
-        let (belief, actions) = (self.filter.state(), self.vectors.iter().map(|v| v.action.0 as usize + 1).max());
-        let mut values = vec![f64::NEG_INFINITY; actions.unwrap_or(0)];
+        let belief = self.filter.state();
+        let mut values = vec![f64::NEG_INFINITY; self.actions];
         for AlphaVector { action, values: vector } in self.vectors {
             let value = &mut values[action.0 as usize];
             *value = value.max(dot(vector, belief));

@@ -53,6 +53,10 @@ const TRIAL_SHARE: u64 = 8;
 const LEAST_TRIAL: u64 = 1 << 14;
 /// Rounds of EM each has in a comparison on a share.
 const TRIAL_ROUNDS: usize = 10;
+/// Rounds of EM at most, where no episode can be held out.
+const UNJUDGED_ROUNDS: usize = 5;
+/// Most numbers of T and its counts: 1 GiB.
+const LARGEST: usize = 1 << 27;
 /// Rounds of EM on all episodes, once the held-out ones have decided.
 const LAST_ROUNDS: usize = 3;
 /// A smaller gain, in nats per held-out step, does not count as one.
@@ -128,7 +132,7 @@ parameters! {
     RefineParams,
     /// Changes to the defaults: one optional value for each field of [`RefineParams`].
     RefineOverrides, "Refinement",
-    /// How many latent states: auto, or a number
+    /// How many latent states: auto, or a number (the start and the ends come on top)
     states: StateCount,
     /// What latent states have to do with observations
     layout: StateLayout,
@@ -238,9 +242,16 @@ impl<'a> Refinement<'a> {
         params.validate()?;
         let first_look = FirstLook::new(model, &data)?;
         let mut waiting = candidates(model, params);
+        let mut params = params.clone();
+        if !data.holds_out() {
+            // Nobody to judge: the simplest, and not for long.
+            waiting.sort_by_key(|candidate| std::cmp::Reverse(candidate.states));
+            waiting.drain(..waiting.len() - 1);
+            params.em_rounds = params.em_rounds.min(UNJUDGED_ROUNDS);
+        }
         waiting.reverse();
         let every = if waiting.len() == 1 { 1 } else { TRIAL_SHARE.min(data.steps / LEAST_TRIAL).max(1) };
-        Ok(Refinement { model, data, params: params.clone(), first_look, waiting, every, leader: None, fit: None, done: false })
+        Ok(Refinement { model, data, params, first_look, waiting, every, leader: None, fit: None, done: false })
     }
 
     /// The model with its refinement. Held-out episodes, which have had their say, are taken in.
@@ -255,12 +266,12 @@ impl<'a> Refinement<'a> {
     }
 
     /// The next candidate; after the last the best of them in earnest, if they were compared on a share.
-    fn next_fit(&mut self) -> Option<Fit> {
-        let begin = |candidate, trial| Fit::new(candidate, self.first_look.latent(self.model, candidate), trial);
+    fn next_fit(&mut self) -> Result<Option<Fit>> {
+        let begin = |candidate, trial| Ok(Fit::new(candidate, self.first_look.latent(self.model, candidate)?, trial));
         if let Some(candidate) = self.waiting.pop() {
-            return Some(begin(candidate, self.every > 1));
+            return begin(candidate, self.every > 1).map(Some);
         }
-        self.leader.take_if(|leader| leader.trial).map(|leader| begin(leader.candidate, false))
+        self.leader.take_if(|leader| leader.trial).map(|leader| begin(leader.candidate, false)).transpose()
     }
 
     fn round(&mut self) -> Result<Option<EmRound>> {
@@ -268,7 +279,7 @@ impl<'a> Refinement<'a> {
             return Ok(None);
         }
         if self.fit.is_none() {
-            self.fit = self.next_fit();
+            self.fit = self.next_fit()?;
         }
         let Some(mut fit) = self.fit.take() else {
             self.done = true;
@@ -355,6 +366,15 @@ fn sums(
     Ok(lanes.into_iter().unzip())
 }
 
+fn check_size(states: usize, actions: usize, transitions: usize) -> Result<()> {
+    let entries = actions.saturating_mul(transitions);
+    if entries <= LARGEST {
+        return Ok(());
+    }
+    let problem = format!("{states} states would need {} GiB for their transitions", (entries >> 27) + 1);
+    Err(Error::data(problem, "ask for fewer states"))
+}
+
 /// What is worth trying.
 fn candidates(model: &Model, params: &RefineParams) -> Vec<Candidate> {
     let going_on = model.alphabet().observations().iter().filter(|o| !o.terminal).count();
@@ -367,6 +387,8 @@ fn candidates(model: &Model, params: &RefineParams) -> Vec<Candidate> {
         (StateCount::Auto, _) => OWNED.iter().zip([3, 4]).map(|(&states, halves)| states.max(going_on * halves / 2)).collect(),
     };
     let layouts = match params.layout {
+        // The number of states of modes is not free.
+        StateLayout::Auto if params.states != StateCount::Auto => vec![StateLayout::Owned, StateLayout::Free],
         StateLayout::Auto => vec![StateLayout::Owned, StateLayout::Free, StateLayout::Modes],
         layout => vec![layout],
     };
@@ -408,23 +430,31 @@ impl FirstLook {
     }
 
     /// The first estimate of a candidate.
-    fn latent(&self, model: &Model, candidate: Candidate) -> Latent {
+    fn latent(&self, model: &Model, candidate: Candidate) -> Result<Latent> {
         let alphabet = model.alphabet();
+        // At most as many as there are steps to tell them apart by.
+        let steps: usize = self.sample.iter().map(|(steps, _)| steps.len()).sum();
+        let states = candidate.states.min(steps.max(1));
+        let actions = alphabet.actions().len();
         let (layout, hard) = match candidate.layout {
             StateLayout::Modes => {
                 let layout = Layout::modes(alphabet, MODES);
+                check_size(layout.states, actions, layout.most_transitions(&self.triples))?;
                 let hard = self.random_modes(&layout, Seed(model.params.seed).stream("modes"));
                 (layout, hard)
             }
-            StateLayout::Free => self.free(model, candidate.states),
-            StateLayout::Dense => self.dense(model, candidate.states),
             StateLayout::Owned | StateLayout::Auto => {
-                let layout = Layout::owned(alphabet, &self.seen, candidate.states);
+                let layout = Layout::owned(alphabet, &self.seen, states);
+                check_size(layout.states, actions, layout.most_transitions(&self.triples))?;
                 let hard = self.owned(model, &layout);
                 (layout, hard)
             }
+            StateLayout::Free | StateLayout::Dense => {
+                check_size(states, actions, states.saturating_mul(states))?;
+                if candidate.layout == StateLayout::Free { self.free(model, states) } else { self.dense(model, states) }
+            }
         };
-        Latent::new(layout, alphabet.actions().len(), &hard, &self.triples, &self.seen)
+        Ok(Latent::new(layout, actions, &hard, &self.triples, &self.seen))
     }
 
     /// States clustered inside each class of the last observation.

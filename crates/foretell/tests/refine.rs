@@ -3,8 +3,8 @@
 use foretell::plan::Planner;
 use foretell::refine::{EmRound, StateCount, StateLayout};
 use foretell::{
-    Action, ActionObservation, Domain, Filter, LearnParams, Logs, Model, Plan, PlanParams, PredictiveState, RefineParams,
-    Refinement, Seed, Trajectory, domains, learn, plan, refine, score,
+    Action, ActionObservation, Alphabet, Domain, End, Filter, LearnParams, Logs, Model, Plan, PlanParams, PredictiveState,
+    RefineParams, Refinement, Seed, Trajectory, domains, learn, plan, refine, score,
 };
 
 fn logs(domain: &Domain, episodes: usize, steps: usize, seed: u64) -> Logs {
@@ -174,4 +174,38 @@ fn prediction_agrees_with_the_belief_of_the_pomdp() {
         let by_pomdp = pomdp.probability(&z.steps) * seen;
         assert!((by_filter - by_pomdp).abs() <= 1e-12 * by_pomdp, "{by_filter} {by_pomdp}");
     }
+}
+
+#[test]
+fn tiny_logs_where_all_is_the_same_are_refined_and_planned_with() {
+    let mut alphabet = Alphabet::default();
+    ["a", "b", "c"].iter().for_each(|name| {
+        alphabet.intern_action(name);
+    });
+    alphabet.intern_observation("x");
+    alphabet.intern_observation("y");
+    // The last action is in no log.
+    let steps = |o: u32| vec![ActionObservation::new(0, o), ActionObservation::new(1, 1 - o), ActionObservation::new(0, o)];
+    let episode =
+        |o| Trajectory { steps: steps(o), rewards: vec![Some(1.0); 3], action_probabilities: vec![], end: End::Truncated };
+    let logs = Logs::memory(alphabet, vec![episode(0), episode(1), episode(0)]);
+    let params = LearnParams { max_test_length: 1, history_length: 1, ..small(2) };
+    let model = refine(&learn(&logs, &params).unwrap(), &logs, &RefineParams::default()).unwrap();
+    // Too few to hold any out, so the fewest states are taken; the start comes on top.
+    assert!(model.refined().unwrap().pomdp.states().len() <= 6, "{:?}", model.refined().unwrap().pomdp.states());
+    let mut last = None;
+    let by = PlanParams { planner: Planner::PointBased, discount: 0.9, ..PlanParams::default() };
+    let plan = plan(&model, &over(&logs, &model), &by, &mut |round| last = Some(round)).unwrap();
+    // 1 / (1 − 0.9), whatever is done.
+    assert!((last.unwrap().start_value - 10.0).abs() < 1e-3, "{last:?}");
+    assert_eq!(plan.policy().values().len(), model.alphabet().actions().len());
+}
+
+#[test]
+fn more_states_than_memory_can_hold_are_refused() {
+    let maze = domains::get("colored-gridworld").unwrap();
+    let logs = logs(&maze, 4000, 13, 9);
+    let model = learn(&logs, &small(4)).unwrap();
+    let message = refine(&model, &logs, &layout(StateLayout::Owned, 20_000)).unwrap_err().to_string();
+    assert!(message.contains("GiB") && message.contains("fewer states"), "{message}");
 }

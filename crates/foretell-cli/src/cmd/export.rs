@@ -1,6 +1,7 @@
 //! `foretell export`
 
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use foretell::{Model, Pomdp, domains};
@@ -10,16 +11,22 @@ use crate::{output, report};
 /// Write a refined or exact model in Cassandra's .POMDP format, which other planners read
 #[derive(clap::Args)]
 pub struct Args {
-    /// A refined model (.safetensors), a built-in domain (see `foretell domains`), a .POMDP file or the map of a maze
+    /// A refined model, a built-in domain (see `foretell domains`), a .POMDP file or the map of a maze
     #[arg(value_name = "MODEL")]
     model: String,
     /// File to write; `-` is standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+    /// Discount that the file gives [default: the domain's; of a refined model 0.99]
+    #[arg(long, value_name = "G")]
+    discount: Option<f64>,
 }
 
 pub fn run(args: Args) -> anyhow::Result<()> {
-    let pomdp = pomdp(&args.model)?;
+    let mut pomdp = pomdp(&args.model)?;
+    if let Some(discount) = args.discount {
+        pomdp = pomdp.with_discount(discount)?;
+    }
     if args.output == Path::new("-") {
         io::stdout().lock().write_all(pomdp.to_cassandra().as_bytes())?;
         return Ok(());
@@ -31,17 +38,26 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Logs do not tell their discount.
+const DISCOUNT: f64 = 0.99;
+
 /// The POMDP of a model file, or of a domain.
-pub fn pomdp(name: &str) -> anyhow::Result<Pomdp> {
-    if Path::new(name).extension().is_some_and(|extension| extension == "safetensors") {
+fn pomdp(name: &str) -> anyhow::Result<Pomdp> {
+    if is_model(Path::new(name)) {
         let model = Model::load(name)?;
         let Some(refined) = model.refined() else {
             anyhow::bail!(
                 "{name} is a linear model, whose operators may give negative probabilities, so it is no POMDP; refine it first: foretell refine {name} LOGS -o refined.safetensors"
             );
         };
-        return Ok(refined.pomdp.clone());
+        return Ok(refined.pomdp.clone().with_discount(DISCOUNT)?);
     }
     let domain = domains::get(name)?;
     domain.pomdp().cloned().ok_or_else(|| anyhow::anyhow!("{} has no exact model", domain.name))
+}
+
+/// Whether it is a safetensors file: the length of a header, and its brace.
+fn is_model(path: &Path) -> bool {
+    let mut start = [0; 9];
+    File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start[8] == b'{' && start[7] == 0
 }

@@ -88,7 +88,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let sizes = (alphabet.actions().len(), alphabet.observations().len(), model.pairs().len());
     report::say(format!("  alphabet   {} actions, {} observations, {} pairs met", sizes.0, sizes.1, sizes.2))?;
     report::say(format!("  rank       {}, singular values {}", model.rank(), spectrum(model.spectrum(), model.rank())))?;
-    super::refine::say(&model, &trace)?;
+    super::refine::say(&model, &trace, &refinement)?;
     report::say(format!("  model      {output}"))?;
     Ok(())
 }

@@ -13,6 +13,9 @@ use crate::output;
 use crate::progress::RoundsBar;
 use crate::report::{self, plural};
 
+/// A gap between the bounds of a plan, as a share of the upper, that is worth a word.
+const FAR: f64 = 0.2;
+
 /// Plan with a model on logs: find a policy that earns much reward
 #[derive(clap::Args)]
 pub struct Args {
@@ -52,6 +55,9 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     if let Some(first) = rewards.next().filter(|first| rewards.all(|reward| reward == *first)) {
         eprintln!("warning: every reward in the logs is {first}, so they cannot tell a good policy from a bad one");
     }
+    if params.pessimism > 0.0 && (params.planner == Planner::FittedQ || model.refined().is_none()) {
+        eprintln!("warning: --pessimism has no effect on fitted-Q; it needs a refined model and one of the other planners");
+    }
     let bar = RoundsBar::new(params.rounds as u64);
     let mut trace: Vec<Round> = Vec::new();
     let planned = foretell::plan(&model, &episodes, &params, &mut |round| {
@@ -62,6 +68,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let plan = planned?;
     plan.save(&args.output)?;
     let (steps, seconds) = (episodes.iter().map(|z| z.steps.len() as u64).sum(), started.elapsed().as_secs_f64());
+    let bound = trace.last().map_or(0.0, |round| (round.start_value + round.change).abs());
     let (value, change) = trace.last().map_or((f64::NAN, f64::NAN), |round| (round.start_value, round.change));
     if args.json {
         let report = json!({
@@ -72,14 +79,17 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     }
     let (all, steps) = (plural(episodes.len() as u64, "episode"), plural(steps, "step"));
     report::say(format!("planned on {all}, {steps} in {seconds:.2} s"))?;
-    let precision = match plan.params().planner {
-        Planner::Qmdp | Planner::FastInformed => "at most".to_string(),
-        Planner::PointBased => format!("at most {change:.1e} too low for the model"),
-        Planner::FittedQ | Planner::Auto => format!("last change {change:.1e}"),
+    let value = match plan.params().planner {
+        Planner::Qmdp | Planner::FastInformed => format!("at most {value:.4} at the start, in the model"),
+        Planner::PointBased => format!("{value:.4} to {:.4} at the start, in the model", value + change),
+        Planner::FittedQ | Planner::Auto => {
+            format!("{value:.4} at the start, by its own rosy estimate (last change {change:.1e})")
+        }
     };
-    report::say(format!(
-        "  value      {value:.4} at the start, by its own rosy estimate, discounted and as if episodes were never cut ({precision})"
-    ))?;
+    report::say(format!("  value      {value}, discounted and as if episodes were never cut"))?;
+    if plan.params().planner == Planner::PointBased && change > FAR * bound {
+        report::say("             far from its bound: try more --rounds, a lower --discount, --pessimism or --planner fitted-q")?;
+    }
     report::say(format!("  decides by {}", regressor(plan.params())))?;
     report::say(format!("  policy     {}", args.output.display()))?;
     Ok(())

@@ -48,7 +48,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         return report::json(&report);
     }
     report::say(format!("refined in {seconds:.2} s"))?;
-    say(&model, &trace)?;
+    say(&model, &trace, &params)?;
     report::say(format!("  model      {}", args.output.display()))?;
     Ok(())
 }
@@ -68,7 +68,7 @@ pub fn refine(model: &Model, logs: &Logs, params: &RefineParams) -> foretell::Re
 }
 
 /// What came of it, in words.
-pub fn say(model: &Model, trace: &[EmRound]) -> anyhow::Result<()> {
+pub fn say(model: &Model, trace: &[EmRound], params: &RefineParams) -> anyhow::Result<()> {
     let Some(refined) = model.refined() else { return Ok(()) };
     let kind = match refined.candidate.layout {
         StateLayout::Owned | StateLayout::Auto => "each emits one observation",
@@ -82,12 +82,20 @@ pub fn say(model: &Model, trace: &[EmRound]) -> anyhow::Result<()> {
     let tried = fits.iter().filter(|rounds| fits.len() > 1 && (rounds[0].trial || fits.iter().all(|fit| !fit[0].trial)));
     let tried: Vec<String> = tried.map(|rounds| format!("{} {:.3}", name(&rounds[0]), best(rounds))).collect();
     if !tried.is_empty() {
-        report::say(format!("  tried      {} (nats per held-out step)", tried.join(", ")))?;
+        let share = if fits.iter().any(|fit| fit[0].trial) { ", on a share of the logs" } else { "" };
+        report::say(format!("  tried      {} (nats per held-out step{share})", tried.join(", ")))?;
     }
     if let Some(rounds) = fits.iter().find(chosen) {
-        let held_out = if best(rounds).is_finite() { format!(", {:.4} held out", best(rounds)) } else { String::new() };
+        let held_out = match best(rounds) {
+            best if best.is_finite() => format!(", {best:.4} held out"),
+            _ => ", with too few episodes to hold any out: expect little".to_string(),
+        };
         let last = rounds[rounds.len() - 1];
-        report::say(format!("  EM         {} rounds, {:.4} nats per step in training{held_out}", last.round, last.training))?;
+        let number = report::plural(last.round as u64, "round");
+        report::say(format!("  EM         {number}, {:.4} nats per step in training{held_out}", last.training))?;
+        if last.round >= params.em_rounds && last.held_out.is_some_and(|x| x >= best(rounds)) {
+            report::say("             stopped by --em-rounds while still gaining")?;
+        }
     }
     if refined.forgets_rewards() {
         report::say(

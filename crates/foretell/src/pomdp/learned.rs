@@ -62,6 +62,15 @@ impl Pomdp {
         }
     }
 
+    /// The same with another discount, for those who plan with it.
+    pub fn with_discount(mut self, discount: f64) -> Result<Pomdp> {
+        if !(0.0..=1.0).contains(&discount) {
+            return Err(Error::parameter("discount", discount, "must be between 0 and 1"));
+        }
+        self.discount = Some(discount);
+        Ok(self)
+    }
+
     /// The same with r(a, s) less by so much, at a·|S| + s, for planners: R(a, s, s', o) stays.
     pub(crate) fn with_less_reward(&self, penalty: impl Iterator<Item = f64>) -> Pomdp {
         let mut pomdp = self.clone();

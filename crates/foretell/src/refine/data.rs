@@ -10,8 +10,8 @@ const MOST_KEPT: usize = 1 << 22;
 const BATCH: usize = 1 << 17;
 /// One of so many episodes is held out.
 const HELD_OUT: u64 = 10;
-/// With fewer episodes none is held out: a handful could not tell anything.
-const LEAST_FOR_HOLDING_OUT: u64 = 50;
+/// With fewer episodes none is held out.
+const LEAST_FOR_HOLDING_OUT: u64 = HELD_OUT;
 
 pub(super) struct Data<'a> {
     logs: &'a Logs,
@@ -76,8 +76,13 @@ impl<'a> Data<'a> {
         Ok(())
     }
 
+    /// Whether there are enough to hold some out.
+    pub(super) fn holds_out(&self) -> bool {
+        self.episodes >= LEAST_FOR_HOLDING_OUT
+    }
+
     /// Whether the `i`-th episode is held out.
     pub(super) fn is_held_out(&self, i: u64) -> bool {
-        self.episodes >= LEAST_FOR_HOLDING_OUT && i % HELD_OUT == HELD_OUT - 1
+        self.holds_out() && i % HELD_OUT == HELD_OUT - 1
     }
 }

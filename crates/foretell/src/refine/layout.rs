@@ -1,5 +1,8 @@
 //! Which latent states there are, and what each can emit.
 
+use rustc_hash::FxHashSet;
+
+use super::latent::Triple;
 use crate::data::{Alphabet, Observation};
 
 /// The state before the first step.
@@ -84,6 +87,14 @@ impl Layout {
         }
         active.push(vec![START as u32]);
         Layout { states: next as usize, active, ownership: Ownership::Free }
+    }
+
+    /// How many transitions there can be at most between states whose symbols were met in sequence.
+    pub(super) fn most_transitions(&self, triples: &FxHashSet<Triple>) -> usize {
+        let pairs: FxHashSet<(u32, u32)> = triples.iter().map(|&(_, o, next)| (o, next)).collect();
+        let size = |o: u32| self.active[o as usize].len();
+        let met = pairs.iter().map(|&(o, next)| size(o).saturating_mul(size(next))).fold(0usize, usize::saturating_add);
+        met.min(self.states.saturating_mul(self.states))
     }
 
     /// The symbol that owns a state; the start has the index after the last.
