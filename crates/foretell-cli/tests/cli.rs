@@ -434,7 +434,7 @@ fn a_model_is_solved_and_its_policy_earns_what_was_promised() {
     let (earned, ci95) = (number(&solved["returns"], "discounted_return"), number(&solved["returns"], "discounted_ci95"));
     assert!((earned - lower).abs() < 2.3 * ci95 + 0.1, "{solved}"); // 4.5 standard deviations, and what is cut off
     let bound = |planner: &str| number(&solve(&["--planner", planner]), "upper");
-    assert!(upper < bound("fib") && bound("fib") < bound("qmdp"));
+    assert!(upper < bound("fast-informed") && bound("fast-informed") < bound("qmdp"));
     assert_eq!(solve(&["--planner", "qmdp"])["lower"], Value::Null);
     let hasty = solve(&["--seconds", "0"]);
     assert_eq!(hasty["rounds"], 0, "no time, no rounds, but bounds: {hasty}");

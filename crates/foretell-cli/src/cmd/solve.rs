@@ -46,7 +46,7 @@ enum Planner {
     /// As if the state were seen after one step: quick, never acts only to learn
     Qmdp,
     /// The fast informed bound: knows what the next observation tells
-    Fib,
+    FastInformed,
     /// Bounds that meet, and a policy that earns about the lower one
     PointBased,
 }
@@ -78,7 +78,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let (mut rounds, mut points) = (0, 0);
     let solution: Solution = match args.planner {
         Planner::Qmdp => qmdp(pomdp, discount)?,
-        Planner::Fib => fast_informed_bound(pomdp, discount)?,
+        Planner::FastInformed => fast_informed_bound(pomdp, discount)?,
         Planner::PointBased => {
             let mut planner = PointBased::new(pomdp, discount, Gap { relative: args.gap, ..Gap::default() })?;
             while started.elapsed() < limit && planner.next().is_some() {

@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use foretell::baselines::Test;
 use foretell::pomdp::solve::{Gap, PointBased};
-use foretell::returns::Mean;
 use foretell::{Domain, LearnParams, Logs, PlanParams, RefineParams, Seed, domains, learn, plan, refine};
+use foretell_experiments::OverSeeds;
 use serde_json::json;
 
 const BUILT_IN: [&str; 2] = ["tiger", "float-reset"];
@@ -23,8 +23,6 @@ const TEST_EPISODES: usize = 5000;
 const NEGLIGIBLE: f64 = 1e-3;
 /// Rounds of the exact planner; the bounds say how far it came.
 const EXACT_ROUNDS: usize = 3000;
-/// 97.5 % quantile of Student's t with 4 degrees of freedom.
-const T95: f64 = 2.776;
 
 /// A problem, and what can be earned in it.
 struct Problem {
@@ -134,19 +132,18 @@ fn table(problems: &[Problem], rows: &[Row]) -> anyhow::Result<String> {
     for Problem { name, random, lower, upper, .. } in problems {
         for policy in ["foretell", "fitted-Q"] {
             let of: Vec<&Row> = rows.iter().filter(|row| row.problem == *name && row.policy == policy).collect();
-            let mean = |value: fn(&Row) -> f64| of.iter().map(|row| value(row)).collect::<Mean>();
-            let least = |value: fn(&Row) -> f64| of.iter().map(|row| value(row)).fold(f64::INFINITY, f64::min);
-            let (value, share, seconds) = (mean(|row| row.value), mean(|row| row.share), mean(|row| row.seconds));
-            let half = T95 * value.sd() / (of.len() as f64).sqrt();
+            let over = |value: fn(&Row) -> f64| of.iter().map(|row| value(row)).collect::<OverSeeds>();
+            let (value, share, seconds) = (over(|row| row.value), over(|row| row.share), over(|row| row.seconds));
             let percent = |share: f64| format!("{:.1} %", 100.0 * share);
             writeln!(
                 text,
-                "| {name} | {random:.3} | {lower:.3} to {upper:.3} | {policy} | {:.3} | {half:.3} | {:.3} | {} | {} | {:.1} |",
-                value.mean(),
-                least(|row| row.value),
-                percent(share.mean()),
-                percent(least(|row| row.share)),
-                seconds.mean()
+                "| {name} | {random:.3} | {lower:.3} to {upper:.3} | {policy} | {:.3} | {:.3} | {:.3} | {} | {} | {:.1} |",
+                value.mean,
+                value.half,
+                value.least,
+                percent(share.mean),
+                percent(share.least),
+                seconds.mean
             )?;
         }
     }

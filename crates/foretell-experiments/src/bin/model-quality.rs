@@ -9,14 +9,13 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use foretell::{Domain, HorizonScore, LearnParams, Logs, Projection, Seed, domains, learn, score};
+use foretell_experiments::OverSeeds;
 use serde_json::json;
 
 const DOMAIN: &str = "colored-gridworld";
 const EPISODES: usize = 10_000;
 const MAX_STEPS: usize = 13;
 const SEEDS: [u64; 5] = [101, 102, 103, 104, 105];
-/// 97.5 % quantile of Student's t with 4 degrees of freedom.
-const T95: f64 = 2.776;
 /// Horizons shown in the table; the CSV has all.
 const SHOWN: [usize; 7] = [1, 2, 3, 4, 7, 10, 13];
 const PAPER_DIMS: [usize; 3] = [25, 50, 75];
@@ -121,31 +120,16 @@ fn table(results: &Results) -> anyhow::Result<String> {
     let mut rows: Vec<(f64, String)> = Vec::new();
     for (name, runs) in results.iter().filter(|(name, _)| *name != "truth") {
         let gaps =
-            |n: usize| -> Vec<f64> { runs.iter().zip(&results["truth"]).map(|((v, _), (t, _))| t[n - 1] - v[n - 1]).collect() };
-        let means: Vec<String> = SHOWN.iter().map(|&n| format!("{:.3}", mean(&gaps(n)))).collect();
-        let last = gaps(MAX_STEPS);
-        let seconds = mean(&runs.iter().map(|(_, s)| *s).collect::<Vec<f64>>());
+            |n: usize| -> OverSeeds { runs.iter().zip(&results["truth"]).map(|((v, _), (t, _))| t[n - 1] - v[n - 1]).collect() };
+        let means: Vec<String> = SHOWN.iter().map(|&n| format!("{:.3}", gaps(n).mean)).collect();
+        let OverSeeds { mean, half, largest, .. } = gaps(MAX_STEPS);
+        let seconds = runs.iter().map(|(_, s)| *s).collect::<OverSeeds>().mean;
         let time = if seconds > 0.0 { format!("{seconds:.2}") } else { "–".into() };
-        let largest = last.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        rows.push((
-            mean(&last),
-            format!("| {name} | {} | {:.3} | {largest:.3} | {time} |", means.join(" | "), half_width(&last)),
-        ));
+        rows.push((mean, format!("| {name} | {} | {half:.3} | {largest:.3} | {time} |", means.join(" | "))));
     }
     rows.sort_by(|x, y| x.0.total_cmp(&y.0));
     rows.iter().try_for_each(|(_, row)| writeln!(text, "{row}"))?;
-    let truth: Vec<f64> = results["truth"].iter().map(|(v, _)| v[MAX_STEPS - 1]).collect();
-    writeln!(text, "\nThe exact model itself: {:.3} ± {:.3} at n = {MAX_STEPS}.", mean(&truth), half_width(&truth))?;
+    let truth: OverSeeds = results["truth"].iter().map(|(v, _)| v[MAX_STEPS - 1]).collect();
+    writeln!(text, "\nThe exact model itself: {:.3} ± {:.3} at n = {MAX_STEPS}.", truth.mean, truth.half)?;
     Ok(text)
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
-}
-
-/// Half the 95 % interval of the mean over seeds.
-fn half_width(values: &[f64]) -> f64 {
-    let m = mean(values);
-    let variance = values.iter().map(|v| (v - m).powi(2)).sum::<f64>() / (values.len() - 1) as f64;
-    T95 * (variance / values.len() as f64).sqrt()
 }

@@ -10,11 +10,11 @@ use std::time::Instant;
 
 use foretell::baselines::{Test, Tested};
 use foretell::plan::Planner;
-use foretell::returns::Mean;
 use foretell::{
     Agent, AgentParams, Domain, LearnParams, Logs, Model, Plan, PlanParams, RefineParams, Seed, Trajectory, domains, learn, plan,
     refine,
 };
+use foretell_experiments::OverSeeds;
 use serde_json::json;
 
 /// Random episodes that policies are planned from, and those of Algorithm 2 in all.
@@ -200,19 +200,17 @@ fn table(setting: &Setting, rows: &[Row]) -> anyhow::Result<String> {
     let mut seen = HashSet::new();
     names.retain(|name| seen.insert(*name));
     let of = |name: &str| rows.iter().filter(move |row| single(&row.policy) == name).collect::<Vec<&Row>>();
-    let random: Mean = of("random").iter().map(|row| row.value).collect();
+    let random: OverSeeds = of("random").iter().map(|row| row.value).collect();
     for name in names {
         let rows = of(name);
-        let mean: Mean = rows.iter().map(|row| row.value).collect();
-        let seconds: Mean = rows.iter().map(|row| row.seconds).collect();
-        let least = rows.iter().map(|row| row.value).fold(f64::INFINITY, f64::min);
-        let half = t95(rows.len()) * mean.sd() / (rows.len() as f64).sqrt();
-        let time = if seconds.mean() > 0.0 { format!("{:.1}", seconds.mean()) } else { "–".into() };
-        let gain = 100.0 * (mean.mean() / random.mean() - 1.0);
+        let OverSeeds { mean, half, sd, least, .. } = rows.iter().map(|row| row.value).collect();
+        let seconds: OverSeeds = rows.iter().map(|row| row.seconds).collect();
+        let time = if seconds.mean > 0.0 { format!("{:.1}", seconds.mean) } else { "–".into() };
+        let gain = 100.0 * (mean / random.mean - 1.0);
         // A share of what is near zero, or below it, says nothing.
-        let gain = if random.mean() > 1.0 { format!("{gain:+.2} %") } else { "–".into() };
-        let digits = if setting.discounted && random.mean() < 1.0 { 3 } else { 1 };
-        let [mean, half, sd, least] = [mean.mean(), half, mean.sd(), least].map(|x| format!("{x:.digits$}"));
+        let gain = if random.mean > 1.0 { format!("{gain:+.2} %") } else { "–".into() };
+        let digits = if setting.discounted && random.mean < 1.0 { 3 } else { 1 };
+        let [mean, half, sd, least] = [mean, half, sd, least].map(|x| format!("{x:.digits$}"));
         writeln!(text, "| {name} | {mean} | {half} | {sd} | {least} | {gain} | {time} |")?;
     }
     Ok(text)
@@ -221,14 +219,4 @@ fn table(setting: &Setting, rows: &[Row]) -> anyhow::Result<String> {
 /// The best single action may differ between seeds; it has one row.
 fn single(policy: &str) -> &str {
     if policy.starts_with("always ") { "always the same action" } else { policy }
-}
-
-/// 97.5 % quantile of Student's t with one degree of freedom less than there are seeds.
-fn t95(seeds: usize) -> f64 {
-    match seeds {
-        2 => 12.706,
-        5 => 2.776,
-        10 => 2.262,
-        _ => 1.96,
-    }
 }

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use foretell::refine::{StateCount, StateLayout};
-use foretell::returns::Mean;
 use foretell::{Domain, LearnParams, Logs, Model, RefineParams, Seed, domains, learn, refine, score};
+use foretell_experiments::OverSeeds;
 use serde_json::json;
 
 const DOMAIN: &str = "colored-gridworld";
@@ -18,8 +18,6 @@ const EPISODES: [usize; 3] = [1000, 3000, 10_000];
 const TEST_EPISODES: usize = 10_000;
 const FIRST_SEED: u64 = 401;
 const SEEDS: u64 = 5;
-/// 97.5 % quantile of Student's t with 4 degrees of freedom.
-const T95: f64 = 2.776;
 /// States and rounds of plain EM, only with the most episodes.
 const DENSE: [usize; 2] = [60, 100];
 const DENSE_ROUNDS: usize = 20;
@@ -118,18 +116,12 @@ fn table(rows: &[Row]) -> anyhow::Result<String> {
         }
         seen.push(kind);
         let of: Vec<&Row> = rows.iter().filter(|row| (row.episodes, row.method.as_str()) == kind).collect();
-        let mean = |value: fn(&Row) -> f64| of.iter().map(|row| value(row)).collect::<Mean>();
-        let (gap, states, seconds) = (mean(|row| row.gap), mean(|row| row.states as f64), mean(|row| row.seconds));
-        let half = T95 * gap.sd() / (of.len() as f64).sqrt();
-        let largest = of.iter().map(|row| row.gap).fold(f64::NEG_INFINITY, f64::max);
+        let over = |value: fn(&Row) -> f64| of.iter().map(|row| value(row)).collect::<OverSeeds>();
+        let (gap, states, seconds) = (over(|row| row.gap), over(|row| row.states as f64), over(|row| row.seconds));
         writeln!(
             text,
-            "| {} | {} | {:.3} | {half:.3} | {largest:.3} | {:.0} | {:.2} |",
-            kind.0,
-            kind.1,
-            gap.mean(),
-            states.mean(),
-            seconds.mean()
+            "| {} | {} | {:.3} | {:.3} | {:.3} | {:.0} | {:.2} |",
+            kind.0, kind.1, gap.mean, gap.half, gap.largest, states.mean, seconds.mean
         )?;
     }
     Ok(text)

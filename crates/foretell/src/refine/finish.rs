@@ -7,7 +7,8 @@ use rustc_hash::FxHashSet;
 
 use super::LANES;
 use super::data::Data;
-use super::latent::{Lane, Latent};
+use super::expect::Lane;
+use super::latent::Latent;
 use super::layout::START;
 use crate::error::Result;
 use crate::model::Model;

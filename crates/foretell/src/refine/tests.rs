@@ -1,10 +1,15 @@
 //! EM against its own fixed point, and streaming against memory.
 
+use rustc_hash::FxHashSet;
+
+use super::latent::HardCounts;
+use super::layout::Layout;
 use super::*;
-use crate::data::{Alphabet, End};
+use crate::data::{ActionObservation, Alphabet, End, Trajectory};
 use crate::domains;
 use crate::learn::learn;
 use crate::params::LearnParams;
+use crate::rng::Seed;
 
 /// Two actions, two observations that go on and one that ends.
 fn alphabet() -> Alphabet {

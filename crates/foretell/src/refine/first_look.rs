@@ -1,0 +1,233 @@
+//! What is known before EM: which symbols follow each other, and the first estimate of a candidate's parameters.
+
+use rayon::prelude::*;
+use rustc_hash::FxHashSet;
+
+use super::cluster;
+use super::data::Data;
+use super::latent::{HardCounts, Latent, Triple};
+use super::layout::{Layout, START};
+use super::params::StateLayout;
+use super::{Candidate, MODES};
+use crate::data::{ActionObservation, Trajectory};
+use crate::error::{Error, Result};
+use crate::filter::{Filter, PredictiveState};
+use crate::model::Model;
+use crate::rng::Seed;
+
+/// Steps whose predictive states are clustered.
+const SAMPLE: u64 = 1 << 18;
+/// Beyond these bounds a linear state is an accident.
+const STATE_BOUND: f64 = 20.0;
+/// Share of a free state's emissions that is spread over all symbols before EM begins.
+const SPREAD: f64 = 0.03;
+/// How much a mode is expected to stay before EM begins.
+const STAY: f64 = 0.9;
+/// Most numbers of T and its counts: 1 GiB.
+const LARGEST: usize = 1 << 27;
+
+/// What one pass over the logs tells.
+pub(super) struct FirstLook {
+    /// All symbols met in sequence.
+    triples: FxHashSet<Triple>,
+    /// How often each symbol was seen in training episodes.
+    seen: Vec<f64>,
+    /// Episodes with the predictive state after each step, f32s one after the other.
+    sample: Vec<(Vec<ActionObservation>, Vec<f32>)>,
+}
+
+impl FirstLook {
+    pub(super) fn new(model: &Model, data: &Data<'_>) -> Result<FirstLook> {
+        let symbols = model.alphabet().observations().len();
+        let mut look = FirstLook { triples: FxHashSet::default(), seen: vec![0.0; symbols], sample: Vec::new() };
+        let every = data.steps.div_ceil(SAMPLE);
+        data.each(|first, episodes| {
+            for (i, z) in (first..).zip(episodes) {
+                let mut before = symbols as u32;
+                for ao in &z.steps {
+                    look.triples.insert((ao.action.0, before, ao.observation.0));
+                    before = ao.observation.0;
+                    if !data.is_held_out(i) {
+                        look.seen[ao.observation.0 as usize] += 1.0;
+                    }
+                }
+            }
+            let is_taken = |(i, _): &(u64, &Trajectory)| !data.is_held_out(*i) && i.is_multiple_of(every);
+            let taken: Vec<&Trajectory> = (first..).zip(episodes).filter(is_taken).map(|(_, z)| z).collect();
+            look.sample.par_extend(taken.into_par_iter().map_init(
+                || PredictiveState::linear(model),
+                |filter, z| {
+                    filter.reset();
+                    let mut states = Vec::with_capacity(z.steps.len() * model.rank());
+                    for &ao in &z.steps {
+                        filter.observe(ao);
+                        states.extend(filter.state().iter().map(|x| x.clamp(-STATE_BOUND, STATE_BOUND) as f32));
+                    }
+                    (z.steps.clone(), states)
+                },
+            ));
+        })?;
+        Ok(look)
+    }
+
+    /// The first estimate of a candidate.
+    pub(super) fn latent(&self, model: &Model, candidate: Candidate) -> Result<Latent> {
+        let alphabet = model.alphabet();
+        // At most as many as there are steps to tell them apart by.
+        let steps: usize = self.sample.iter().map(|(steps, _)| steps.len()).sum();
+        let states = candidate.states.min(steps.max(1));
+        let actions = alphabet.actions().len();
+        let (layout, hard) = match candidate.layout {
+            StateLayout::Modes => {
+                let layout = Layout::modes(alphabet, MODES);
+                check_size(layout.states, actions, layout.most_transitions(&self.triples))?;
+                let hard = self.random_modes(&layout, Seed(model.params.seed).stream("modes"));
+                (layout, hard)
+            }
+            StateLayout::Owned | StateLayout::Auto => {
+                let layout = Layout::owned(alphabet, &self.seen, states);
+                check_size(layout.states, actions, layout.most_transitions(&self.triples))?;
+                let hard = self.owned(model, &layout);
+                (layout, hard)
+            }
+            StateLayout::Free | StateLayout::Dense => {
+                check_size(states, actions, states.saturating_mul(states))?;
+                if candidate.layout == StateLayout::Free { self.free(model, states) } else { self.dense(model, states) }
+            }
+        };
+        Ok(Latent::new(layout, actions, &hard, &self.triples, &self.seen))
+    }
+
+    /// States clustered inside each class of the last observation.
+    fn owned(&self, model: &Model, layout: &Layout) -> HardCounts {
+        let (dim, seed) = (model.rank(), Seed(model.params.seed).stream("clusters"));
+        let mut points: Vec<Vec<f32>> = vec![Vec::new(); self.seen.len()];
+        for (steps, states) in &self.sample {
+            for (ao, state) in steps.iter().zip(states.chunks_exact(dim)) {
+                let o = ao.observation.0 as usize;
+                if layout.active[o].len() > 1 {
+                    points[o].extend_from_slice(state);
+                }
+            }
+        }
+        let centres =
+            |(o, points): (usize, &Vec<f32>)| cluster::centres(points, dim, layout.active[o].len(), seed.index(o as u64));
+        let centres: Vec<Vec<f32>> = points.par_iter().enumerate().map(centres).collect();
+        self.counts(dim, |ao, state| {
+            let o = ao.observation.0 as usize;
+            let cluster = if centres[o].is_empty() { 0 } else { cluster::nearest(&centres[o], state) };
+            layout.active[o][cluster]
+        })
+    }
+
+    /// States clustered whatever was observed, except where it ended the episode.
+    fn free(&self, model: &Model, states: usize) -> (Layout, HardCounts) {
+        let (dim, alphabet) = (model.rank(), model.alphabet());
+        let ends = |ao: &ActionObservation| alphabet.is_terminal(ao.observation);
+        let mut points = Vec::new();
+        for (steps, all) in &self.sample {
+            let going_on = steps.iter().zip(all.chunks_exact(dim)).filter(|(ao, _)| !ends(ao));
+            going_on.for_each(|(_, state)| points.extend_from_slice(state));
+        }
+        let centres = cluster::centres(&points, dim, states, Seed(model.params.seed).stream("clusters"));
+        let found = (centres.len() / dim).max(1);
+        // States of symbols that end episodes come after all others.
+        let mut last = found as u32;
+        let end: Vec<u32> = alphabet
+            .observations()
+            .iter()
+            .map(|symbol| {
+                last += u32::from(symbol.terminal);
+                last
+            })
+            .collect();
+        let assign = |ao: &ActionObservation, state: &[f32]| match ends(ao) {
+            true => end[ao.observation.0 as usize],
+            false => 1 + cluster::nearest(&centres, state) as u32,
+        };
+        let mut hard = self.counts(dim, assign);
+        let mut totals = vec![0.0; last as usize + 1];
+        hard.emissions.iter().for_each(|(&(s, _), n)| totals[s as usize] += n);
+        let going_on: f64 = self.seen.iter().zip(alphabet.observations()).filter(|(_, o)| !o.terminal).map(|(n, _)| n).sum();
+        let emitted = |s: u32, o: usize| {
+            let counted = hard.emissions.get(&(s, o as u32)).copied().unwrap_or(0.0) / totals[s as usize].max(1.0);
+            (1.0 - SPREAD) * counted + SPREAD * self.seen[o] / going_on
+        };
+        let layout = Layout::free(alphabet, found, emitted);
+        let spread: Vec<((u32, u32), f64)> = layout
+            .active
+            .iter()
+            .take(self.seen.len())
+            .enumerate()
+            .filter(|(o, _)| !alphabet.observations()[*o].terminal)
+            .flat_map(|(o, active)| active.iter().map(move |&s| (s, o)))
+            .map(|(s, o)| ((s, o as u32), emitted(s, o) * totals[s as usize]))
+            .collect();
+        hard.emissions.extend(spread);
+        (layout, hard)
+    }
+
+    /// States drawn at random.
+    fn dense(&self, model: &Model, states: usize) -> (Layout, HardCounts) {
+        let alphabet = model.alphabet();
+        let mut rng = Seed(model.params.seed).stream("dense").rng();
+        let layout = Layout::free(alphabet, states, |_, _| 1.0);
+        let mut hard = HardCounts::default();
+        for (steps, _) in &self.sample {
+            let drawn = steps.iter().map(|ao| &layout.active[ao.observation.0 as usize]);
+            let drawn: Vec<u32> = drawn.map(|active| active[rng.below(active.len())]).collect();
+            hard.add(steps, &drawn);
+        }
+        (layout, hard)
+    }
+
+    /// Modes drawn at random, each likely to stay.
+    fn random_modes(&self, layout: &Layout, seed: Seed) -> HardCounts {
+        let mut rng = seed.rng();
+        let mut counts = HardCounts::default();
+        for (steps, _) in &self.sample {
+            let mut mode = rng.below(MODES);
+            let states = steps.iter().map(|ao| {
+                if rng.uniform() > STAY {
+                    mode = rng.below(MODES);
+                }
+                let active = &layout.active[ao.observation.0 as usize];
+                active[mode.min(active.len() - 1)]
+            });
+            let states: Vec<u32> = states.collect();
+            counts.add(steps, &states);
+        }
+        counts
+    }
+
+    fn counts(&self, dim: usize, assign: impl Fn(&ActionObservation, &[f32]) -> u32) -> HardCounts {
+        let mut counts = HardCounts::default();
+        for (steps, all) in &self.sample {
+            let states: Vec<u32> = steps.iter().zip(all.chunks_exact(dim)).map(|(ao, state)| assign(ao, state)).collect();
+            counts.add(steps, &states);
+        }
+        counts
+    }
+}
+
+impl HardCounts {
+    /// Counts an episode whose steps led to these states.
+    fn add(&mut self, steps: &[ActionObservation], states: &[u32]) {
+        let mut before = START as u32;
+        for (ao, &s) in steps.iter().zip(states) {
+            *self.transitions.entry((ao.action.0, before, s)).or_default() += 1.0;
+            *self.emissions.entry((s, ao.observation.0)).or_default() += 1.0;
+            before = s;
+        }
+    }
+}
+
+/// T must fit in memory.
+fn check_size(states: usize, actions: usize, transitions: usize) -> Result<()> {
+    let entries = actions.saturating_mul(transitions);
+    if entries <= LARGEST {
+        return Ok(());
+    }
+    let problem = format!("{states} states would need {} GiB for their transitions", (entries >> 27) + 1);
+    Err(Error::data(problem, "ask for fewer states"))
+}

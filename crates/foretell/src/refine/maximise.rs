@@ -1,0 +1,150 @@
+//! The M-step: the most probable parameters given expected counts, and the priors that it goes by.
+
+use super::expect::Lane;
+use super::latent::Latent;
+use super::layout::Ownership;
+
+/// How many steps the prior of T(· | a, s) is worth.
+const TRANSITION_PRIOR: f64 = 1.0;
+/// How many steps the prior of E(· | s) is worth, where states are not owned by observations.
+const EMISSION_PRIOR: f64 = 0.3;
+/// How many steps the prior of P(k′ | k) is worth.
+const MODE_PRIOR: f64 = 1.0;
+
+impl Latent {
+    /// The most probable parameters given the expected counts of all lanes.
+    pub(super) fn maximise(&mut self, lanes: &[Lane]) {
+        let mut counts = vec![0.0; self.t.len()];
+        for block in &self.blocks {
+            for (i, (&place, t)) in block.places.iter().zip(&block.t).enumerate() {
+                counts[place as usize] += t * lanes.iter().map(|lane| lane.counts[block.first + i]).sum::<f64>();
+            }
+        }
+        self.maximise_transitions(counts);
+        let summed = |o: usize| -> Vec<f64> {
+            (0..self.layout.active[o].len()).map(|i| lanes.iter().map(|lane| lane.emissions[o][i]).sum()).collect()
+        };
+        let counts: Vec<Vec<f64>> = (0..self.layout.active.len()).map(summed).collect();
+        self.maximise_emissions(&counts);
+        self.pack();
+    }
+
+    pub(super) fn maximise_transitions(&mut self, counts: Vec<f64>) {
+        match &self.layout.ownership {
+            Ownership::Modes { modes, .. } => self.maximise_modes(&counts, *modes),
+            Ownership::Owned { .. } | Ownership::Free => self.maximise_rows(&counts),
+        }
+    }
+
+    fn maximise_rows(&mut self, counts: &[f64]) {
+        let n = self.columns.len();
+        for (t, counts) in self.t.chunks_exact_mut(n).zip(counts.chunks_exact(n)) {
+            for row in self.starts.windows(2).map(|w| w[0]..w[1]) {
+                let total = TRANSITION_PRIOR + counts[row.clone()].iter().sum::<f64>();
+                for i in row {
+                    t[i] = (counts[i] + TRANSITION_PRIOR * self.prior[i]) / total;
+                }
+            }
+        }
+    }
+
+    /// T((o′, k′) | a, (o, k)) = P(o′ | a, o, k)·P(k′ | k)
+    fn maximise_modes(&mut self, counts: &[f64], modes: usize) {
+        let n = self.columns.len();
+        // The start has a row of its own.
+        let mut switches = vec![MODE_PRIOR / modes as f64; (modes + 1) * modes];
+        let mode = |s: usize| self.layout.mode_of(s);
+        for counts in counts.chunks_exact(n) {
+            for s in 0..self.layout.states {
+                let from = mode(s).unwrap_or(modes);
+                let row = self.starts[s]..self.starts[s + 1];
+                for (&next, n) in self.columns[row.clone()].iter().zip(&counts[row]) {
+                    if let Some(to) = mode(next as usize) {
+                        switches[from * modes + to] += n;
+                    }
+                }
+            }
+        }
+        for row in switches.chunks_exact_mut(modes) {
+            let total: f64 = row.iter().sum();
+            row.iter_mut().for_each(|p| *p /= total);
+        }
+        let mut by_symbol = vec![0.0; self.layout.active.len()];
+        for (t, counts) in self.t.chunks_exact_mut(n).zip(counts.chunks_exact(n)) {
+            for s in 0..self.layout.states {
+                let row = self.starts[s]..self.starts[s + 1];
+                let owner = |i: usize| self.layout.owner_of(self.columns[i] as usize);
+                let mut total = 0.0;
+                for i in row.clone() {
+                    let count = counts[i] + TRANSITION_PRIOR * self.prior[i];
+                    by_symbol[owner(i)] += count;
+                    total += count;
+                }
+                let from = mode(s).unwrap_or(modes);
+                for i in row.clone() {
+                    let switch = mode(self.columns[i] as usize).map_or(1.0, |to| switches[from * modes + to]);
+                    t[i] = by_symbol[owner(i)] / total * switch;
+                }
+                row.for_each(|i| by_symbol[owner(i)] = 0.0);
+            }
+        }
+        self.switches = switches;
+    }
+
+    /// Where states are owned, each emits its owner. Else E(o | s) is estimated.
+    pub(super) fn maximise_emissions(&mut self, counts: &[Vec<f64>]) {
+        if !matches!(self.layout.ownership, Ownership::Free) {
+            self.emissions = self.layout.active.iter().map(|active| vec![1.0; active.len()]).collect();
+            return;
+        }
+        let mut totals = vec![0.0; self.layout.states];
+        let prior = |o: usize| EMISSION_PRIOR * self.unigram.get(o).copied().unwrap_or(1.0);
+        for (o, (active, counts)) in self.layout.active.iter().zip(counts).enumerate() {
+            active.iter().zip(counts).for_each(|(&s, n)| totals[s as usize] += n + prior(o));
+        }
+        let emissions = |(o, (active, counts)): (usize, (&Vec<u32>, &Vec<f64>))| -> Vec<f64> {
+            active.iter().zip(counts).map(|(&s, n)| (n + prior(o)) / totals[s as usize]).collect()
+        };
+        self.emissions = self.layout.active.iter().zip(counts).enumerate().map(emissions).collect();
+    }
+
+    /// ln of the priors, up to a constant: what EM maximises besides the likelihood.
+    pub(super) fn log_prior(&self) -> f64 {
+        let rows = || -> f64 { self.t.chunks_exact(self.columns.len()).map(|t| cross_entropy(&self.prior, t)).sum() };
+        match &self.layout.ownership {
+            Ownership::Owned { .. } => TRANSITION_PRIOR * rows(),
+            Ownership::Free => {
+                let emitted = self.unigram.iter().zip(&self.emissions).map(|(p, e)| p * e.iter().map(|e| e.ln()).sum::<f64>());
+                TRANSITION_PRIOR * rows() + EMISSION_PRIOR * emitted.sum::<f64>()
+            }
+            Ownership::Modes { modes, .. } => {
+                let even = vec![1.0 / *modes as f64; self.switches.len()];
+                TRANSITION_PRIOR * self.cross_entropy_of_symbols() + MODE_PRIOR * cross_entropy(&even, &self.switches)
+            }
+        }
+    }
+
+    /// Σ p ln q over rows, where p and q are summed over the states of each symbol.
+    fn cross_entropy_of_symbols(&self) -> f64 {
+        let mut sum = 0.0;
+        let (mut p, mut q) = (vec![0.0; self.layout.active.len()], vec![0.0; self.layout.active.len()]);
+        for t in self.t.chunks_exact(self.columns.len()) {
+            for row in self.starts.windows(2).map(|w| w[0]..w[1]) {
+                p.fill(0.0);
+                q.fill(0.0);
+                for i in row {
+                    let owner = self.layout.owner_of(self.columns[i] as usize);
+                    p[owner] += self.prior[i];
+                    q[owner] += t[i];
+                }
+                sum += cross_entropy(&p, &q);
+            }
+        }
+        sum
+    }
+}
+
+/// Σ p ln q over the entries where p is positive.
+fn cross_entropy(p: &[f64], q: &[f64]) -> f64 {
+    p.iter().zip(q).filter(|(p, _)| **p > 0.0).map(|(p, q)| p * q.ln()).sum()
+}

@@ -1,0 +1,104 @@
+//! Parameters of refinement.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::params::parameters;
+
+/// What latent states have to do with observations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+pub enum StateLayout {
+    /// What foretells held-out episodes best
+    Auto,
+    /// Each state emits one observation: where observations are clear, but alike in many places
+    Owned,
+    /// A state may emit any observation: where observations are noisy
+    Free,
+    /// The observation itself and a hidden mode that changes by itself
+    Modes,
+    /// A state may emit any observation, and EM begins at random: plain Baum–Welch, to compare with
+    Dense,
+}
+
+/// How many latent states.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum StateCount {
+    /// As many as foretell held-out episodes best.
+    Auto,
+    /// About so many.
+    About(usize),
+}
+
+impl fmt::Display for StateCount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StateCount::Auto => f.write_str("auto"),
+            StateCount::About(n) => n.fmt(f),
+        }
+    }
+}
+
+impl FromStr for StateCount {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<StateCount, String> {
+        match text.parse() {
+            _ if text == "auto" => Ok(StateCount::Auto),
+            Ok(n) if n > 0 => Ok(StateCount::About(n)),
+            _ => Err("give a positive number or auto".into()),
+        }
+    }
+}
+
+impl TryFrom<String> for StateCount {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<StateCount, String> {
+        text.parse()
+    }
+}
+
+impl From<StateCount> for String {
+    fn from(count: StateCount) -> String {
+        count.to_string()
+    }
+}
+
+parameters! {
+    /// What refinement needs to know.
+    RefineParams,
+    /// Changes to the defaults: one optional value for each field of [`RefineParams`].
+    RefineOverrides, "Refinement",
+    /// How many latent states: auto, or a number (the start and the ends come on top)
+    states: StateCount,
+    /// What latent states have to do with observations
+    layout: StateLayout,
+    /// Most rounds of EM
+    em_rounds: usize,
+    /// Rounds without a gain on held-out episodes after which EM stops
+    patience: usize,
+}
+
+impl Default for RefineParams {
+    fn default() -> Self {
+        RefineParams { states: StateCount::Auto, layout: StateLayout::Auto, em_rounds: 60, patience: 6 }
+    }
+}
+
+impl RefineParams {
+    /// Checks every value once, at the door.
+    pub fn validate(&self) -> Result<()> {
+        for (name, value) in [("em_rounds", self.em_rounds), ("patience", self.patience)] {
+            if value == 0 {
+                return Err(Error::parameter(name, value, "must be at least 1"));
+            }
+        }
+        Ok(())
+    }
+}
