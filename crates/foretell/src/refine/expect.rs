@@ -1,10 +1,14 @@
 //! The E-step: what is to be expected of the states along an episode, forward and backward.
 
-use super::latent::Latent;
+use pulp::NullaryFnOnce;
+
+use super::latent::{Block, Latent};
 use crate::data::ActionObservation;
 
 /// States that hold less of the belief are left out of a step: their share of any count is below it.
 const NEGLIGIBLE: f64 = 1e-9;
+/// Numbers that are worked on together: vectors of states are padded to whole groups.
+pub(super) const GROUP: usize = 4;
 
 /// Sums over episodes, and room to work in.
 #[derive(Clone, Debug, Default)]
@@ -94,15 +98,7 @@ impl Latent {
             let (first, middle) = (begin[begin.len() - 1], alpha.len());
             alpha.resize(middle + block.width, 0.0);
             let (now, after) = alpha[first..].split_at_mut(middle - first);
-            for (&weight, row) in now.iter().zip(block.t.chunks_exact(block.width)) {
-                if weight > NEGLIGIBLE {
-                    after.iter_mut().zip(row).for_each(|(x, t)| *x += weight * t);
-                }
-            }
-            after.iter_mut().zip(&self.emissions[o]).for_each(|(x, e)| *x *= e);
-            // Priors keep every sum positive; the least of numbers stands in where rounding does not.
-            let sum = after.iter().sum::<f64>().max(f64::MIN_POSITIVE);
-            after.iter_mut().for_each(|x| *x /= sum);
+            let sum = dispatch(Forward { now, block, emissions: &self.padded_emissions[o], after });
             log_likelihood += sum.ln();
             begin.push(middle);
             scale.push(sum);
@@ -121,23 +117,109 @@ impl Latent {
         for (t, ao) in steps.iter().enumerate().rev() {
             let o = ao.observation.0 as usize;
             let (first, middle) = (begin[t], begin[t + 1]);
-            let end = middle + beta.len();
-            let after = &alpha[middle..end];
+            let after = &alpha[middle..middle + beta.len()];
             emissions[o].iter_mut().zip(after).zip(&*beta).for_each(|((n, x), b)| *n += x * b);
             weighted.clear();
-            weighted.extend(beta.iter().zip(&self.emissions[o]).map(|(b, e)| b * e / scale[t]));
+            weighted.extend(beta.iter().zip(&self.padded_emissions[o]).map(|(b, e)| b * e / scale[t]));
             let block = &self.blocks[blocks[t] as usize];
             let now = &alpha[first..middle];
             let counts = &mut counts[block.first..block.first + block.t.len()];
             beta.clear();
-            for ((&weight, row), counts) in
-                now.iter().zip(block.t.chunks_exact(block.width)).zip(counts.chunks_exact_mut(block.width))
-            {
-                beta.push(row.iter().zip(&*weighted).map(|(t, w)| t * w).sum());
-                if weight > NEGLIGIBLE {
-                    counts.iter_mut().zip(&*weighted).for_each(|(n, w)| *n += weight * w);
-                }
+            beta.resize(now.len(), 0.0);
+            dispatch(Backward { now, block, weighted, counts, beta });
+        }
+    }
+}
+
+/// α of the next step, and the probability of its observation.
+struct Forward<'a> {
+    now: &'a [f64],
+    block: &'a Block,
+    emissions: &'a [f64],
+    after: &'a mut [f64],
+}
+
+impl NullaryFnOnce for Forward<'_> {
+    type Output = f64;
+
+    #[inline(always)]
+    fn call(self) -> f64 {
+        let Forward { now, block, emissions, after } = self;
+        let width = block.width;
+        for (i, &weight) in now.iter().enumerate() {
+            if weight > NEGLIGIBLE {
+                add(after, weight, &block.t[i * width..(i + 1) * width]);
+            }
+        }
+        // Priors keep every sum positive; the least of numbers stands in where rounding does not.
+        let sum = dot(after, emissions).max(f64::MIN_POSITIVE);
+        for (x, e) in after.iter_mut().zip(emissions) {
+            *x *= e / sum;
+        }
+        sum
+    }
+}
+
+/// β of the step before, and the counts of the step between.
+struct Backward<'a> {
+    now: &'a [f64],
+    block: &'a Block,
+    /// β of the step after, weighted by the probability of what was observed.
+    weighted: &'a [f64],
+    counts: &'a mut [f64],
+    beta: &'a mut [f64],
+}
+
+impl NullaryFnOnce for Backward<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        let Backward { now, block, weighted, counts, beta } = self;
+        let width = block.width;
+        for i in 0..block.t.len() / width {
+            let row = i * width..(i + 1) * width;
+            beta[i] = dot(&block.t[row.clone()], weighted);
+            if now[i] > NEGLIGIBLE {
+                add(&mut counts[row], now[i], weighted);
             }
         }
     }
+}
+
+#[inline(always)]
+fn dispatch<F: NullaryFnOnce>(f: F) -> F::Output {
+    pulp::Arch::new().dispatch(f)
+}
+
+/// sums += weight·row
+#[inline(always)]
+fn add(sums: &mut [f64], weight: f64, row: &[f64]) {
+    let (groups, rest) = sums.as_chunks_mut::<GROUP>();
+    let (row_groups, row_rest) = row.as_chunks::<GROUP>();
+    for g in 0..groups.len().min(row_groups.len()) {
+        for i in 0..GROUP {
+            groups[g][i] += weight * row_groups[g][i];
+        }
+    }
+    for i in 0..rest.len().min(row_rest.len()) {
+        rest[i] += weight * row_rest[i];
+    }
+}
+
+/// xᵀy, in sums whose number does not depend on the machine.
+#[inline(always)]
+fn dot(x: &[f64], y: &[f64]) -> f64 {
+    let ((x, x_rest), (y, y_rest)) = (x.as_chunks::<GROUP>(), y.as_chunks::<GROUP>());
+    let mut sums = [0.0; GROUP];
+    for g in 0..x.len().min(y.len()) {
+        for i in 0..GROUP {
+            sums[i] += x[g][i] * y[g][i];
+        }
+    }
+    let mut rest = 0.0;
+    for i in 0..x_rest.len().min(y_rest.len()) {
+        rest += x_rest[i] * y_rest[i];
+    }
+    (sums[0] + sums[2]) + (sums[1] + sums[3]) + rest
 }

@@ -9,6 +9,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::expect::GROUP;
 use super::layout::{Layout, START};
 
 /// Share of that prior that goes to all states by how often they are met, whatever followed s.
@@ -37,6 +38,8 @@ pub(super) struct Latent {
     pub(super) set_of: Vec<u32>,
     /// E(o | s) for each symbol o, along its active set.
     pub(super) emissions: Vec<Vec<f64>>,
+    /// The same with zeros up to the padded length of the set.
+    pub(super) padded_emissions: Vec<Vec<f64>>,
     /// Columns of the row of each state, the same for all actions.
     pub(super) columns: Vec<u32>,
     /// Where the row of each state begins in `columns`.
@@ -60,6 +63,9 @@ pub(super) struct Latent {
 pub(super) struct Block {
     /// Where each entry is in `Latent::t`.
     pub(super) places: Vec<u32>,
+    /// How many entries of a row are in use.
+    pub(super) used: usize,
+    /// The entries, and zeros up to the padded length of the set.
     pub(super) t: Vec<f64>,
     pub(super) width: usize,
     /// Where its counts begin.
@@ -84,6 +90,7 @@ impl Latent {
         let (starts, columns) = support(&layout, actions, triples);
         let mut latent = Latent {
             emissions: vec![Vec::new(); layout.active.len()],
+            padded_emissions: Vec::new(),
             prior: vec![0.0; columns.len()],
             t: vec![0.0; actions * columns.len()],
             layout,
@@ -117,8 +124,9 @@ impl Latent {
             };
             let places: Vec<u32> =
                 from.iter().flat_map(|&s| to.iter().map(move |&next| (s, next))).map(|(s, x)| place(s, x)).collect();
-            let block = Block { t: vec![0.0; places.len()], width: to.len(), first: self.entries, places };
-            self.entries += block.places.len();
+            let (used, width) = (to.len(), padded(to.len()));
+            let block = Block { t: vec![0.0; from.len() * width], width, used, first: self.entries, places };
+            self.entries += block.t.len();
             self.blocks.push(block);
             self.block_of.insert(keys[i], i as u32);
         }
@@ -172,11 +180,15 @@ impl Latent {
         (&self.t, &self.emissions)
     }
 
-    /// Copies T into the blocks.
+    /// Copies T into the blocks, and E to where it has its padding.
     pub(super) fn pack(&mut self) {
-        for block in &mut self.blocks {
-            block.t.iter_mut().zip(&block.places).for_each(|(t, &place)| *t = self.t[place as usize]);
+        for Block { places, used, t, width, .. } in &mut self.blocks {
+            for (t, places) in t.chunks_exact_mut(*width).zip(places.chunks_exact(*used)) {
+                t.iter_mut().zip(places).for_each(|(t, &place)| *t = self.t[place as usize]);
+            }
         }
+        self.padded_emissions = self.emissions.clone();
+        self.padded_emissions.iter_mut().for_each(|e| e.resize(padded(e.len()), 0.0));
     }
 
     /// The symbols that each state emits, with E(o | s).
@@ -205,6 +217,11 @@ impl Latent {
     pub(super) fn unigram(&self) -> &[f64] {
         &self.unigram
     }
+}
+
+/// The length of a set's vectors: whole groups of [`GROUP`], but where they are shorter than one.
+pub(super) fn padded(states: usize) -> usize {
+    if states < GROUP { states } else { states.next_multiple_of(GROUP) }
 }
 
 /// In the order of their keys: sums must not depend on that of a hash map.

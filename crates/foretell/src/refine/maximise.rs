@@ -16,8 +16,11 @@ impl Latent {
     pub(super) fn maximise(&mut self, lanes: &[Lane]) {
         let mut counts = vec![0.0; self.t.len()];
         for block in &self.blocks {
-            for (i, (&place, t)) in block.places.iter().zip(&block.t).enumerate() {
-                counts[place as usize] += t * lanes.iter().map(|lane| lane.counts[block.first + i]).sum::<f64>();
+            let rows = block.places.chunks_exact(block.used).zip((block.first..).step_by(block.width));
+            for ((places, first), t) in rows.zip(block.t.chunks_exact(block.width)) {
+                for ((&place, i), t) in places.iter().zip(first..).zip(t) {
+                    counts[place as usize] += t * lanes.iter().map(|lane| lane.counts[i]).sum::<f64>();
+                }
             }
         }
         self.maximise_transitions(counts);
