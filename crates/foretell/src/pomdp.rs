@@ -82,7 +82,7 @@ impl Pomdp {
     ///
     /// Where the format leaves room: a missing `discount` is 1 (see [`Pomdp::discount_is_given`]), missing `values` are
     /// rewards, a missing `start` is uniform, rows that sum to 1 within 10⁻⁴ are normalised. The format has no terminal
-    /// states, so episodes never end by themselves.
+    /// states, so episodes never end by themselves, but in models that [`Pomdp::to_cassandra`] wrote.
     ///
     /// ```
     /// let coin = "discount: 0.5  values: reward  states: heads tails  actions: flip  observations: clink
@@ -100,9 +100,10 @@ impl Pomdp {
     /// This model as a text in Cassandra's format.
     ///
     /// Probabilities, rewards and the discount (1 where none is given) read back exactly, but for rows whose sum is off by
-    /// rounding. Names become words of letters, digits, `_` and `-`; what they were stands in comments. A terminal state is
-    /// written as one that leads to a state `end`, which emits `end` forever and pays nothing; a terminal observation is called
-    /// like the other of its name, with `_end`.
+    /// rounding. Names become words of letters, digits, `_` and `-`. A terminal state is written as one that leads to a state
+    /// `end`, which emits `end` forever and pays nothing; a terminal observation is called like the other of its name, with
+    /// `_end`. Comments say what everything was, so that [`Pomdp::parse`] gives back the same model, while for other programs it
+    /// is an equal one whose episodes do not end.
     pub fn to_cassandra(&self) -> String {
         cassandra::write(self)
     }

@@ -114,15 +114,24 @@ proptest! {
         steps in prop::collection::vec((0..2u32, any::<prop::sample::Index>()), 0..5),
     ) {
         let pomdp = Pomdp::new(tables).unwrap();
-        let read = Pomdp::parse(&pomdp.to_cassandra(), "written.POMDP").unwrap();
-        // Symbols keep their places; one more comes after them where episodes end.
-        let symbols = pomdp.alphabet().observations().len();
-        let steps: Vec<_> = steps.iter().map(|(a, o)| ActionObservation::new(*a, o.index(symbols) as u32)).collect();
-        prop_assert!((pomdp.probability(&steps) - read.probability(&steps)).abs() < ROUNDING);
-        for (a, s) in (0..2).flat_map(|a| (0..pomdp.states().len()).map(move |s| (Action(a), s))) {
-            prop_assert!((pomdp.expected_reward(a, s) - read.expected_reward(a, s)).abs() < ROUNDING);
+        let text = pomdp.to_cassandra();
+        let read = Pomdp::parse(&text, "written.POMDP").unwrap();
+        // To those who skip comments it is equal: symbols keep their places, and one more comes after them where episodes end.
+        let foreign = Pomdp::parse(&without_comments(&text), "foreign.POMDP").unwrap();
+        let symbols = pomdp.alphabet().observations();
+        let place = |o: usize| read.alphabet().observations().iter().position(|symbol| *symbol == symbols[o]).unwrap() as u32;
+        let drawn: Vec<_> = steps.iter().map(|(a, o)| (*a, o.index(symbols.len()))).collect();
+        let renamed: Vec<_> = drawn.iter().map(|&(a, o)| ActionObservation::new(a, place(o))).collect();
+        let steps: Vec<_> = drawn.iter().map(|&(a, o)| ActionObservation::new(a, o as u32)).collect();
+        prop_assert_eq!(read.alphabet().observations().len(), symbols.len());
+        prop_assert_eq!(pomdp.states(), read.states());
+        for (read, same) in [(&read, &renamed), (&foreign, &steps)] {
+            prop_assert!((pomdp.probability(&steps) - read.probability(same)).abs() < ROUNDING);
+            for (a, s) in (0..2).flat_map(|a| (0..pomdp.states().len()).map(move |s| (Action(a), s))) {
+                prop_assert!((pomdp.expected_reward(a, s) - read.expected_reward(a, s)).abs() < ROUNDING);
+            }
+            prop_assert!((pomdp.uniform_policy_value().unwrap() - read.uniform_policy_value().unwrap()).abs() < 2e-10);
         }
-        prop_assert!((pomdp.uniform_policy_value().unwrap() - read.uniform_policy_value().unwrap()).abs() < 2e-10);
     }
 
     #[test]
@@ -179,6 +188,11 @@ fn without_discount_the_value_of_what_ends_is_finite() {
     assert_eq!(Pomdp::new(immortal).unwrap().uniform_policy_value(), None);
 }
 
+/// As other programs read it.
+fn without_comments(text: &str) -> String {
+    text.lines().filter(|line| !line.starts_with('#')).flat_map(|line| [line, "\n"]).collect()
+}
+
 #[test]
 fn a_written_model_names_what_the_format_cannot() {
     let strange = ["goal", "T", "the end", "the_end", "3", "#.é"].map(String::from);
@@ -204,6 +218,13 @@ fn a_written_model_names_what_the_format_cannot() {
         assert!(text.lines().any(|line| line == comment), "{text}");
     }
     let read = Pomdp::parse(&text, "strange.POMDP").unwrap();
+    assert_eq!((read.alphabet(), read.states()), (pomdp.alphabet(), pomdp.states()));
+    assert!(read.is_terminal(0) && read.transitions(Action(0), 0).next().is_none());
+    // What a change by hand contradicts is not believed.
+    let changed = text.replace("T: goal : s_T : goal 0.1", "T: goal : s_T : end 0.1");
+    assert_eq!(Pomdp::parse(&changed, "changed.POMDP").unwrap().states().len(), n + 1);
+
+    let read = Pomdp::parse(&without_comments(&text), "strange.POMDP").unwrap();
     assert_eq!(read.reward(Action(3), 1, 2, Observation(1)), 0.1 + 0.2);
     // Who has arrived goes to the end, for nothing, and stays.
     assert_eq!(read.transitions(Action(0), 0).collect::<Row>(), [(n, 1.0)]);
@@ -216,6 +237,7 @@ fn every_finite_domain_is_written_and_read_again() {
     for domain in domains::all() {
         let Some(pomdp) = domain.pomdp() else { continue };
         let read = Pomdp::parse(&pomdp.to_cassandra(), &domain.name).unwrap();
+        assert_eq!((pomdp.alphabet(), pomdp.states()), (read.alphabet(), read.states()), "{}", domain.name);
         for i in 0..20 {
             let actions = pomdp.alphabet().actions().len();
             let z = rollout(&mut pomdp.environment(), &mut Uniform { actions }, 15, &mut Seed(i).rng());

@@ -3,7 +3,7 @@
 use foretell::plan::Planner;
 use foretell::refine::{EmRound, StateCount, StateLayout};
 use foretell::{
-    Action, ActionObservation, Alphabet, Domain, End, Filter, LearnParams, Logs, Model, Plan, PlanParams, PredictiveState,
+    Action, ActionObservation, Alphabet, Domain, End, Filter, LearnParams, Logs, Model, Plan, PlanParams, Pomdp, PredictiveState,
     RefineParams, Refinement, Seed, Trajectory, domains, learn, plan, refine, score,
 };
 
@@ -173,6 +173,24 @@ fn prediction_agrees_with_the_belief_of_the_pomdp() {
         let by_filter: f64 = z.steps.iter().map(|&ao: &ActionObservation| filter.update(ao)).product();
         let by_pomdp = pomdp.probability(&z.steps) * seen;
         assert!((by_filter - by_pomdp).abs() <= 1e-12 * by_pomdp, "{by_filter} {by_pomdp}");
+    }
+}
+
+#[test]
+fn an_exported_model_that_is_read_again_scores_the_same() {
+    for name in ["colored-gridworld", "tiger"] {
+        let domain = domains::get(name).unwrap();
+        let logs = logs(&domain, 500, 13, 5);
+        let model = refine(&learn(&logs, &small(8)).unwrap(), &logs, &RefineParams::default()).unwrap();
+        let pomdp = &model.refined().unwrap().pomdp;
+        let read = Pomdp::parse(&pomdp.to_cassandra(), "model.POMDP").unwrap();
+        let [written, read] = [pomdp, &read].map(|pomdp| score(&model, &logs, Some(pomdp)).unwrap());
+        for ((h, written), read) in written.horizons.iter().zip(written.truth.unwrap()).zip(read.truth.unwrap()) {
+            assert!((written.log_likelihood - read.log_likelihood).abs() < 1e-9, "{name}: {written:?} {read:?}");
+            // The model itself also expects what it never saw.
+            let unseen = -(h.horizon as f64) * (-model_unseen(&model)).ln_1p();
+            assert!((h.log_likelihood + unseen - read.log_likelihood).abs() < 1e-9, "{name}: {h:?} {read:?}");
+        }
     }
 }
 

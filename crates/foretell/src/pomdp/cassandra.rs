@@ -1,6 +1,7 @@
 //! Cassandra's `.POMDP` format: tokens, then the head (discount, names, start), then the T, O and R entries; and back.
 
 mod entries;
+mod original;
 mod preamble;
 mod tokens;
 mod write;
@@ -26,6 +27,6 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Pomdp> {
         let problem = format!("{} stands where an entry should begin", tokens.found());
         return Err(tokens.error(problem, "entries begin with T:, O: or R:"));
     }
-    let tables = entries.take_tables();
+    let tables = original::restored(text, entries.take_tables());
     tables::build(tables).map_err(|fault| Error::input(file, entries.line(fault.place), fault.problem, fault.remedy))
 }

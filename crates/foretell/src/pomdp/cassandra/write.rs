@@ -1,12 +1,13 @@
 //! Models as texts in Cassandra's format.
 //!
 //! The format has no terminal states. What they emit on arrival is theirs, under names of its own; then every action leads to
-//! one more state, `end`, which emits `end` and is never left, and nothing is earned any more.
+//! one more state, `end`, which emits `end` and is never left, and nothing is earned any more. Comments say what is what.
 
 use std::fmt::Write;
 
 use rustc_hash::FxHashSet;
 
+use super::original::{MARK, Meaning};
 use crate::data::{Action, Observation};
 use crate::pomdp::Pomdp;
 
@@ -60,8 +61,8 @@ impl Text<'_> {
 
     fn head(&mut self) -> std::fmt::Result {
         let Text { pomdp, names, out } = self;
-        writeln!(out, "# A model written by Foretell.")?;
-        names.original.iter().try_for_each(|line| writeln!(out, "# {line}"))?;
+        writeln!(out, "{MARK}")?;
+        names.comments.iter().try_for_each(|line| writeln!(out, "{line}"))?;
         writeln!(out, "discount: {}\nvalues: reward", pomdp.discount())?;
         for (heading, names) in [("states", &names.states), ("actions", &names.actions), ("observations", &names.observations)] {
             writeln!(out, "{heading}: {}", names.join(" "))?;
@@ -136,7 +137,12 @@ impl Text<'_> {
 
 /// A reward, unless it is 0, as all are that are not written.
 fn entry(out: &mut String, place: &str, reward: f64) -> std::fmt::Result {
-    if reward == 0.0 { Ok(()) } else { writeln!(out, "{place} {reward}") }
+    match reward {
+        0.0 => Ok(()),
+        // Without a point some readers take it for an integer of 32 bits.
+        _ if reward.fract() == 0.0 && reward.abs() > f64::from(i32::MAX) => writeln!(out, "{place} {reward:.1}"),
+        _ => writeln!(out, "{place} {reward}"),
+    }
 }
 
 /// The reward that all of them are.
@@ -151,30 +157,34 @@ struct Names {
     states: Vec<String>,
     actions: Vec<String>,
     observations: Vec<String>,
-    /// What those were called that had to change.
-    original: Vec<String>,
+    /// What they stand for, where that is not the same.
+    comments: Vec<String>,
 }
 
 impl Names {
     fn of(pomdp: &Pomdp) -> Names {
-        let end = (0..pomdp.states().len()).any(|s| pomdp.is_terminal(s)).then(|| ("end".to_string(), "the end".to_string()));
-        let plain = |name: &String| (name.clone(), format!("{name:?}"));
-        let mut original = Vec::new();
-        let states = pomdp.states().iter().map(plain).chain(end.clone());
-        let states = named("state", states.collect(), &mut original);
-        let actions = named("action", pomdp.alphabet().actions().iter().map(plain).collect(), &mut original);
-        let symbols = pomdp.alphabet().observations().iter().map(|symbol| match symbol.terminal {
-            true => (format!("{}_end", symbol.name), format!("{:?}, which ends the episode", symbol.name)),
-            false => plain(&symbol.name),
+        let is_terminal = |s: usize| pomdp.is_terminal(s);
+        let the_end = (0..pomdp.states().len()).any(is_terminal).then(|| ("end".to_string(), Meaning::TheEnd));
+        let meaning = |name: &String, ends| (name.clone(), Meaning::Name { name: name.clone(), ends });
+        let states = pomdp.states().iter().enumerate().map(|(s, name)| meaning(name, is_terminal(s)));
+        let actions = pomdp.alphabet().actions().iter().map(|name| meaning(name, false));
+        let observations = pomdp.alphabet().observations().iter().map(|symbol| {
+            let (name, meaning) = meaning(&symbol.name, symbol.terminal);
+            (if symbol.terminal { format!("{name}_end") } else { name }, meaning)
         });
-        let observations = named("observation", symbols.chain(end).collect(), &mut original);
-        Names { states, actions, observations, original }
+        let mut comments = Vec::new();
+        Names {
+            states: named("state", states.chain(the_end.clone()), &mut comments),
+            actions: named("action", actions, &mut comments),
+            observations: named("observation", observations.chain(the_end), &mut comments),
+            comments,
+        }
     }
 }
 
 /// Unique names of letters, digits, `_` and `-` that begin with a letter, made from the names wanted; what each stands for is
 /// noted where that is not the same.
-fn named(kind: &str, wanted: Vec<(String, String)>, original: &mut Vec<String>) -> Vec<String> {
+fn named(kind: &str, wanted: impl Iterator<Item = (String, Meaning)>, comments: &mut Vec<String>) -> Vec<String> {
     let mut taken = FxHashSet::default();
     let mut names = Vec::new();
     for (name, meaning) in wanted {
@@ -186,9 +196,7 @@ fn named(kind: &str, wanted: Vec<(String, String)>, original: &mut Vec<String>) 
         let numbered = (2..).map(|i| format!("{clean}_{i}"));
         let unique = std::iter::once(clean.clone()).chain(numbered).find(|name| !taken.contains(name));
         let unique = unique.expect("there are numbers enough");
-        if meaning != format!("{unique:?}") {
-            original.push(format!("{kind} {unique}: {meaning}"));
-        }
+        comments.extend(meaning.comment(kind, &unique));
         taken.insert(unique.clone());
         names.push(unique);
     }
