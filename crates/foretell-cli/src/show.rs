@@ -1,7 +1,7 @@
 //! A policy acting in a domain, and what it thinks of it: the state of the show, without any input or output.
 
 use foretell::plan::{Greedy, Translated};
-use foretell::{Action, ActionObservation, Filter, Observation, Plan, Policy, PredictiveState, Rng, Seed};
+use foretell::{Action, ActionObservation, Filter, Observation, Outcome, Plan, Policy, PredictiveState, Rng, Seed};
 
 use crate::game::Game;
 
@@ -63,11 +63,11 @@ impl<'a> Show<'a> {
             return;
         }
         let action = self.thought.action;
-        let observation = self.game.act(action).observation;
-        let own = self.policy.own_observation(observation);
+        let Outcome { observation, reward } = self.game.act(action);
+        let own = self.policy.own_observation(observation, reward);
         let step = self.policy.own_action(action).map(|action| ActionObservation { action, observation: own });
         self.seen = Some(Seen { own, given: self.state.as_mut().zip(step).map(|(state, ao)| state.update(ao)) });
-        self.policy.observe(ActionObservation { action, observation });
+        self.policy.observe_rewarded(ActionObservation { action, observation }, reward);
         if self.game.over().is_none() {
             self.think();
         }

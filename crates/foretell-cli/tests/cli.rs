@@ -272,7 +272,8 @@ fn every_parameter_has_a_flag_with_its_default() {
     // Help is wrapped to the width of the terminal.
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
     for (name, value) in serde_json::to_value(LearnParams::default()).unwrap().as_object().unwrap() {
-        let flag = format!("--{} <{}>", name.replace('_', "-"), name.to_uppercase());
+        let (name, upper) = (name.replace('_', "-"), name.to_uppercase());
+        let flag = if value.is_boolean() { format!("--{name}[=<{upper}>]") } else { format!("--{name} <{upper}>") };
         let (_, after) = help.split_once(&flag).unwrap_or_else(|| panic!("{flag} is not in {help}"));
         let own = after.split(" --").next().unwrap();
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_string);
@@ -287,15 +288,15 @@ fn flags_reach_the_saved_parameters() {
         "test_projection": "rademacher", "history_projection": "hashed", "test_dim": 50, "history_dim": 51,
         "max_test_length": 3, "history": "prefix", "history_length": 4, "cuts": "ragged", "start": "mixed", "rank": 6,
         "tolerance": 1e-5, "regression": "pseudo-inverse", "whitening_ridge": 0.5, "ridge": 0.25, "floor": 0.001,
-        "ngram_length": 2, "mix": 0.125, "seed": 9,
+        "ngram_length": 2, "mix": 0.125, "observe_reward": true, "seed": 9,
     });
     let default = serde_json::to_value(LearnParams::default()).unwrap();
     assert_eq!(keys(&other), keys(&default), "the list above is not complete");
     let mut args: Vec<String> = ["learn", "walks.csv", "-o", "other.safetensors", "--json"].map(String::from).to_vec();
     for (name, value) in other.as_object().unwrap() {
         assert_ne!(*value, default[name], "{name} would be the same without its flag");
-        args.push(format!("--{}", name.replace('_', "-")));
-        args.push(value.as_str().map_or_else(|| value.to_string(), str::to_string));
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_string);
+        args.push(format!("--{}={value}", name.replace('_', "-")));
     }
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     assert_eq!(parsed(&folder.ok(&args))["params"], other);

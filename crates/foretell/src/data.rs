@@ -55,6 +55,7 @@ pub struct Alphabet {
     action_ids: FxHashMap<String, Action>,
     /// For each name, the symbol that goes on and the one that ends the episode.
     observation_ids: FxHashMap<String, [Option<Observation>; 2]>,
+    observes_rewards: bool,
 }
 
 /// The serialised form of an [`Alphabet`].
@@ -63,11 +64,13 @@ pub struct Alphabet {
 struct Names {
     actions: Vec<String>,
     observations: Vec<ObservationSymbol>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    observes_rewards: bool,
 }
 
 impl From<Names> for Alphabet {
     fn from(names: Names) -> Self {
-        let mut alphabet = Alphabet::default();
+        let mut alphabet = Alphabet { observes_rewards: names.observes_rewards, ..Alphabet::default() };
         for action in &names.actions {
             alphabet.intern_action(action);
         }
@@ -80,11 +83,22 @@ impl From<Names> for Alphabet {
 
 impl From<Alphabet> for Names {
     fn from(alphabet: Alphabet) -> Self {
-        Names { actions: alphabet.actions, observations: alphabet.observations }
+        let Alphabet { actions, observations, observes_rewards, .. } = alphabet;
+        Names { actions, observations, observes_rewards }
     }
 }
 
 impl Alphabet {
+    /// An alphabet whose observations tell the reward as well: logs that are read into it have symbols like `growl(-1)`.
+    pub fn observing_rewards() -> Alphabet {
+        Alphabet { observes_rewards: true, ..Alphabet::default() }
+    }
+
+    /// Whether its observations tell the reward as well.
+    pub fn observes_rewards(&self) -> bool {
+        self.observes_rewards
+    }
+
     /// Names of the actions; [`Action`] indexes them.
     pub fn actions(&self) -> &[String] {
         &self.actions
@@ -136,7 +150,8 @@ impl Alphabet {
         self.intern(name, true)
     }
 
-    fn intern(&mut self, name: &str, terminal: bool) -> Observation {
+    /// The observation of that name and ending, added if it is new.
+    pub(crate) fn intern(&mut self, name: &str, terminal: bool) -> Observation {
         if let Some(&[goes_on, ends]) = self.observation_ids.get(name)
             && let Some(o) = if terminal { ends } else { goes_on }
         {
@@ -161,6 +176,20 @@ impl Alphabet {
     /// Whether the observation ends the episode.
     pub fn is_terminal(&self, o: Observation) -> bool {
         self.observations[o.0 as usize].terminal
+    }
+}
+
+impl ObservationSymbol {
+    /// The symbol that tells the reward as well.
+    pub fn with_reward(&self, reward: f64) -> ObservationSymbol {
+        // Without the sign of a zero.
+        ObservationSymbol { name: format!("{}({})", self.name, reward + 0.0), terminal: self.terminal }
+    }
+
+    /// The symbol without the reward, and the reward, of one that tells it.
+    pub fn split_reward(&self) -> Option<(ObservationSymbol, f64)> {
+        let (name, reward) = self.name.strip_suffix(')')?.rsplit_once('(')?;
+        Some((ObservationSymbol { name: name.to_string(), terminal: self.terminal }, reward.parse().ok()?))
     }
 }
 
@@ -273,8 +302,20 @@ mod tests {
         alphabet.intern_action("N");
         alphabet.intern_terminal_observation("goal");
         alphabet.intern_observation("goal");
-        let json = serde_json::to_string(&alphabet).unwrap();
-        assert_eq!(serde_json::from_str::<Alphabet>(&json).unwrap(), alphabet);
+        for alphabet in [alphabet.clone(), Alphabet { observes_rewards: true, ..alphabet }] {
+            let json = serde_json::to_string(&alphabet).unwrap();
+            assert_eq!(serde_json::from_str::<Alphabet>(&json).unwrap(), alphabet);
+        }
+    }
+
+    #[test]
+    fn a_reward_is_split_from_its_symbol() {
+        let symbol = ObservationSymbol { name: "door (left)".into(), terminal: true };
+        for reward in [0.1 + 0.2, -100.0, 1e-300, 0.0] {
+            assert_eq!(symbol.with_reward(reward).split_reward(), Some((symbol.clone(), reward)));
+        }
+        assert_eq!(symbol.with_reward(-0.0), symbol.with_reward(0.0));
+        assert_eq!(symbol.split_reward(), None);
     }
 
     #[test]

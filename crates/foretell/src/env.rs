@@ -44,7 +44,7 @@ where
         z.action_probabilities.extend(policy.probability(a));
         let Outcome { observation: o, reward } = env.step(a, rng);
         let ao = ActionObservation { action: a, observation: o };
-        policy.observe(ao);
+        policy.observe_rewarded(ao, reward);
         z.steps.push(ao);
         z.rewards.push(Some(reward));
         if env.alphabet().is_terminal(o) {

@@ -282,6 +282,10 @@ struct Translation<'p> {
 impl<'p> Translation<'p> {
     fn new(from: &Alphabet, pomdp: &'p Pomdp) -> Result<Self> {
         let to = pomdp.alphabet();
+        if from.observes_rewards() && !to.observes_rewards() {
+            let problem = "the model's observations tell rewards, those of the exact model do not";
+            return Err(Error::data(problem, "score it without the exact model"));
+        }
         let action = |name: &String| {
             let known = to.actions().iter().map(String::as_str);
             to.action(name).map(|a| a.0).ok_or_else(|| Error::unknown("action", name, known))

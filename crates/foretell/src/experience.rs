@@ -65,6 +65,12 @@ impl Steps {
         Ok(steps)
     }
 
+    /// The same steps where each earns less by so much.
+    pub(crate) fn with_less_reward(mut self, less: impl IntoIterator<Item = f64>) -> Steps {
+        self.list.iter_mut().zip(less).for_each(|(step, less)| step.reward -= less);
+        self
+    }
+
     /// All steps, in order.
     pub fn list(&self) -> &[Step] {
         &self.list

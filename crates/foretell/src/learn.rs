@@ -139,7 +139,8 @@ fn survey(
     let (mut episodes, mut steps, mut longest_truncated) = (0, 0, None);
     let mut counts = FxHashMap::default();
     let mut counter = Counter::new(params.ngram_length);
-    let (alphabet, skipped) = source.each_batch(Alphabet::default(), |alphabet, batch| {
+    let begin = if params.observe_reward { Alphabet::observing_rewards() } else { Alphabet::default() };
+    let (alphabet, skipped) = source.each_batch(begin, |alphabet, batch| {
         kept.add(batch);
         counter.add(&Fingerprints::of(alphabet), batch);
         batch.steps().iter().for_each(|&ao| *counts.entry(ao).or_insert(0) += 1);

@@ -77,6 +77,7 @@ mod svd;
 mod tensors;
 pub mod tree_q;
 pub mod trees;
+mod visits;
 pub mod window;
 
 pub use agent::{Agent, AgentOverrides, AgentParams};

@@ -25,6 +25,7 @@ mod notes;
 mod parquet;
 mod recent;
 mod records;
+mod rewarded;
 mod row;
 mod seen;
 mod summary;
@@ -41,6 +42,7 @@ use crate::error::{Error, Result};
 use crate::log::episodes::{Book, Episodes, Source};
 use crate::log::input::Opened;
 use crate::log::memory::Memory;
+use crate::log::rewarded::Rewarded;
 
 pub use crate::log::input::Format;
 pub use crate::log::notes::Notes;
@@ -100,8 +102,17 @@ impl Logs {
         Logs(Where::Memory { alphabet: Arc::new(alphabet), trajectories: trajectories.into() })
     }
 
-    /// Starts to read. The reader's alphabet begins with `alphabet`, and new names are added behind.
+    /// Starts to read. The reader's alphabet begins with `alphabet`, and new names are added behind. If it
+    /// [observes rewards](Alphabet::observes_rewards), so do the observations read.
     pub fn open(&self, alphabet: Alphabet) -> Result<Reader> {
+        let told = matches!(&self.0, Where::Memory { alphabet, .. } if alphabet.observes_rewards());
+        let (rewarded, alphabet) = match alphabet.observes_rewards() && !told {
+            true => {
+                let (rewarded, plain) = Rewarded::new(alphabet);
+                (Some(rewarded), plain)
+            }
+            false => (None, alphabet),
+        };
         let mut book = Book { alphabet, ..Book::default() };
         let sources = match &self.0 {
             Where::Files { paths, .. } if paths.is_empty() => {
@@ -115,7 +126,7 @@ impl Logs {
                 Sources { open: Some(Box::new(memory)), paths: Arc::default(), opened: 0, options: ReadOptions::default() }
             }
         };
-        Ok(Reader { sources, book })
+        Ok(Reader { sources, book, rewarded })
     }
 }
 
@@ -124,7 +135,10 @@ impl Logs {
 /// It ends at the first error.
 pub struct Reader {
     sources: Sources,
+    /// The names that stand in the logs, and what was noticed.
     book: Book,
+    /// Where observations are to tell rewards.
+    rewarded: Option<Rewarded>,
 }
 
 /// The source that is being read, and the files behind it.
@@ -138,12 +152,12 @@ struct Sources {
 impl Reader {
     /// The names of what was read so far, behind those it began with.
     pub fn alphabet(&self) -> &Alphabet {
-        &self.book.alphabet
+        self.rewarded.as_ref().map_or(&self.book.alphabet, Rewarded::alphabet)
     }
 
     /// The alphabet, once everything is read.
     pub fn into_alphabet(self) -> Alphabet {
-        self.book.alphabet
+        self.rewarded.map_or(self.book.alphabet, Rewarded::into_alphabet)
     }
 
     /// How many episodes were dropped so far.
@@ -166,7 +180,11 @@ impl Iterator for Reader {
     type Item = Result<Trajectory>;
 
     fn next(&mut self) -> Option<Result<Trajectory>> {
-        let next = self.sources.next(&mut self.book).transpose();
+        let next = self.sources.next(&mut self.book).and_then(|z| match (&mut self.rewarded, z) {
+            (Some(rewarded), Some(z)) => rewarded.tell(z, &self.book.alphabet).map(Some),
+            (_, z) => Ok(z),
+        });
+        let next = next.transpose();
         if matches!(next, Some(Err(_)) | None) {
             self.sources.open = None;
             self.sources.opened = self.sources.paths.len();

@@ -52,11 +52,12 @@ pub enum Cuts {
 /// Largest projection dimension: a covariance then takes 2 GiB.
 const LARGEST_DIM: usize = 1 << 14;
 
-/// Declares parameters and optional changes to them from one list of fields.
+/// Declares parameters and optional changes to them from one list of fields. What stands behind `=` is the value of a flag that is
+/// given without one.
 macro_rules! parameters {
     (
         $(#[$params_doc:meta])* $params:ident, $(#[$overrides_doc:meta])* $overrides:ident, $heading:literal,
-        $($(#[$doc:meta])* $name:ident: $type:ty,)*
+        $($(#[$doc:meta])* $name:ident: $type:ty $(= $missing:literal)?,)*
     ) => {
         $(#[$params_doc])*
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -67,7 +68,7 @@ macro_rules! parameters {
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
         #[serde(deny_unknown_fields, default)]
         #[cfg_attr(feature = "clap", derive(clap::Args))]
-        pub struct $overrides { $($(#[$doc])* #[cfg_attr(feature = "clap", arg(long, help_heading = $heading))] pub $name: Option<$type>,)* }
+        pub struct $overrides { $($(#[$doc])* #[cfg_attr(feature = "clap", arg(long, help_heading = $heading $(, num_args = 0..=1, require_equals = true, default_missing_value = $missing)?))] pub $name: Option<$type>,)* }
 
         impl $overrides {
             /// The preset with these changes.
@@ -119,6 +120,9 @@ parameters! {
     ngram_length: usize,
     /// Weight of the n-gram in predictions, between 0 and 1
     mix: f64,
+    /// Whether rewards are part of observations: for where they tell more than observations do
+    #[serde(default)]
+    observe_reward: bool = "true",
     /// Seed of the projections
     seed: u64,
 }
@@ -144,6 +148,7 @@ impl Default for LearnParams {
             floor: 1e-4,
             ngram_length: 3,
             mix: 0.0,
+            observe_reward: false,
             seed: 0,
         }
     }

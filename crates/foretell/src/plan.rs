@@ -17,9 +17,11 @@ use crate::model::{Model, dot};
 use crate::params::parameters;
 use crate::policy::{Policy, best};
 use crate::pomdp::solve::{self, AlphaVector, Gap, PointBased};
+use crate::returns::Mean;
 use crate::rng::{Rng, Seed};
 use crate::tree_q::{Ensembles, Structure, TreeFit, TreeQ};
 use crate::trees::{Targets, TreeParams};
+use crate::visits::Visits;
 use crate::window::{Recent, WindowFit, WindowMemory, WindowQ};
 use foresight::Foresight;
 use translated::Translation;
@@ -83,8 +85,8 @@ parameters! {
     PlanOverrides, "Planning",
     /// How the policy is found
     planner: Planner,
-    /// How much is taken off the reward of what was rarely tried, in standard deviations of a reward for an untried action; not
-    /// for fitted-Q
+    /// How much is taken off the reward of what was rarely tried: so many standard deviations of a reward for an untried action, half
+    /// of it after three trials
     pessimism: f64,
     /// What the policy knows of the past, with fitted-Q
     state: StateKind,
@@ -178,6 +180,18 @@ pub struct Plan {
     model: Option<Model>,
     q: PlanQ,
 }
+
+/// How often what a plan would do had been tried in states like those of the logs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Support {
+    /// Half of the states have fewer trials.
+    pub median: f64,
+    /// One in twenty has fewer.
+    pub low: f64,
+}
+
+/// The share of states that have fewer trials than [`Support::low`].
+const LOW: f64 = 0.05;
 
 /// Q̂ of trees, of a table, or the mean of both. Trees generalise and blur; a table does neither. What either gets wrong by
 /// chance the other halves, which counts where the best of several actions is taken.
@@ -281,11 +295,16 @@ fn fitted(model: &Model, episodes: &[Trajectory], params: PlanParams, progress: 
     let alphabet = model.alphabet();
     let steps = Steps::of(alphabet, episodes)?;
     let params = settled(&params, model, episodes);
-    let trees = (params.regressor != Regressor::Table).then(|| {
-        let states = States::track(episodes, || filter(&params, alphabet, Some(model)));
-        let seed = Seed(params.seed).stream("plan");
-        TreeFit::new(&steps, &states, params.structure, params.ensembles, &params.tree_params(), seed)
-    });
+    let track = || States::track(episodes, || filter(&params, alphabet, Some(model)));
+    let states = (params.regressor != Regressor::Table || params.pessimism > 0.0).then(track);
+    let seed = Seed(params.seed).stream("plan");
+    let steps = match &states {
+        Some(states) if params.pessimism > 0.0 => pessimistic(steps, states, params.pessimism, seed)?,
+        _ => steps,
+    };
+    let trees = states
+        .filter(|_| params.regressor != Regressor::Table)
+        .map(|states| TreeFit::new(&steps, &states, params.structure, params.ensembles, &params.tree_params(), seed));
     let table =
         (params.regressor != Regressor::Trees).then(|| WindowFit::new(Recent::PairsAndTime(params.window), &steps, episodes));
     let mut fitted = FittedQ::new(&steps, PlanFit { trees: trees.transpose()?, table }, params.discount);
@@ -294,6 +313,13 @@ fn fitted(model: &Model, episodes: &[Trajectory], params: PlanParams, progress: 
     let q = PlanQ { trees: trees.map(|trees| trees.to_q()), table: table.map(WindowFit::into_q), vectors: Vec::new() };
     let model = (params.state != StateKind::Last).then(|| model.clone());
     Ok(Plan { params, alphabet: alphabet.clone(), model, q })
+}
+
+/// The steps where action a earns less by `pessimism`·sd / √(1 + n), n being how often it was tried in states like its own.
+fn pessimistic(steps: Steps, states: &States, pessimism: f64, seed: Seed) -> Result<Steps> {
+    let sd = steps.list().iter().map(|step| step.reward).collect::<Mean>().sd();
+    let visits = Visits::new(&steps, states, seed.stream("visits"))?.of(steps.list().iter().map(|step| step.action));
+    Ok(steps.with_less_reward(visits.into_iter().map(|n| pessimism * sd / (1.0 + n).sqrt())))
 }
 
 /// The parameters, with what is left open decided by the logs.
@@ -358,6 +384,30 @@ impl Plan {
             actions
         };
         episodes.par_iter().flat_map_iter(actions).collect()
+    }
+
+    /// How often what it would do in the states of logged episodes was tried in such states.
+    pub fn support(&self, episodes: &[Trajectory]) -> Result<Support> {
+        let steps = Steps::of(&self.alphabet, episodes)?;
+        let (states, actions) = (self.states(episodes), self.actions(episodes));
+        let refined = self.model.as_ref().and_then(Model::refined).filter(|_| !self.q.vectors.is_empty());
+        let mut tried: Vec<f64> = match refined {
+            Some(refined) => {
+                let n = states.width();
+                let visits = |row: usize| {
+                    let a = actions[row].0 as usize;
+                    dot(&refined.visits[a * n..(a + 1) * n], states.row(row))
+                };
+                steps.list().iter().map(|step| visits(step.row)).collect()
+            }
+            None => {
+                let seed = Seed(self.params.seed).stream("plan").stream("visits");
+                Visits::new(&steps, &states, seed)?.of(steps.list().iter().map(|step| actions[step.row]))
+            }
+        };
+        tried.sort_unstable_by(f64::total_cmp);
+        let quantile = |share: f64| tried[(share * (tried.len() - 1) as f64) as usize];
+        Ok(Support { median: quantile(0.5), low: quantile(LOW) })
     }
 
     fn filter(&self) -> Box<dyn Filter + Send + '_> {

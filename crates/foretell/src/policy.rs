@@ -15,6 +15,10 @@ pub trait Policy {
     }
     /// Sees what its action led to.
     fn observe(&mut self, _ao: ActionObservation) {}
+    /// Sees what its action led to, and what it earned: for those whose observations tell rewards.
+    fn observe_rewarded(&mut self, ao: ActionObservation, _reward: f64) {
+        self.observe(ao);
+    }
 }
 
 impl<P: Policy + ?Sized> Policy for Box<P> {
@@ -32,6 +36,10 @@ impl<P: Policy + ?Sized> Policy for Box<P> {
 
     fn observe(&mut self, ao: ActionObservation) {
         (**self).observe(ao);
+    }
+
+    fn observe_rewarded(&mut self, ao: ActionObservation, reward: f64) {
+        (**self).observe_rewarded(ao, reward);
     }
 }
 
@@ -142,6 +150,10 @@ impl<P: Policy> Policy for Exploring<P> {
 
     fn observe(&mut self, ao: ActionObservation) {
         self.inner.observe(ao);
+    }
+
+    fn observe_rewarded(&mut self, ao: ActionObservation, reward: f64) {
+        self.inner.observe_rewarded(ao, reward);
     }
 }
 

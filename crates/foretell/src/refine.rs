@@ -146,8 +146,8 @@ impl<'a> Refinement<'a> {
             let (training, _) = sums(&best, &self.data, 1, |_| false)?;
             best.maximise(&training);
         }
-        let Fitted { pomdp, visits, reward_sd, fading } = finish::pomdp(self.model, &self.data, &best)?;
-        Ok(self.model.clone().refined_to(Refined { pomdp, visits, reward_sd, fading, candidate }))
+        let Fitted { pomdp, visits, reward_sd, fading, reward_memory } = finish::pomdp(self.model, &self.data, &best)?;
+        Ok(self.model.clone().refined_to(Refined { pomdp, visits, reward_sd, fading, reward_memory, candidate }))
     }
 
     /// The next candidate; after the last the best of them in earnest, if they were compared on a share.

@@ -133,7 +133,7 @@ fn a_policy_acts_where_it_does_not_know_what_it_sees() {
     let mut met = 0;
     for o in 0..theirs.observations().len() as u32 {
         let expected = own.same_observation(theirs.symbol(Observation(o)));
-        assert_eq!(policy.own_observation(Observation(o)), expected.unwrap_or(unknown));
+        assert_eq!(policy.own_observation(Observation(o), 0.0), expected.unwrap_or(unknown));
         met += usize::from(expected.is_some());
         policy.observe(ActionObservation::new(0, o));
         assert!(own.action(theirs.action_name(policy.act(&mut Seed(1).rng()))).is_some());

@@ -1,10 +1,11 @@
 //! Refinement into a POMDP: what it promises, against exact models.
 
 use foretell::plan::Planner;
+use foretell::pomdp::RewardRule;
 use foretell::refine::{EmRound, StateCount, StateLayout};
 use foretell::{
-    Action, ActionObservation, Alphabet, Domain, End, Filter, LearnParams, Logs, Model, Plan, PlanParams, Pomdp, PredictiveState,
-    RefineParams, Refinement, Seed, Trajectory, domains, learn, plan, refine, score,
+    Action, ActionObservation, Alphabet, Domain, End, Filter, LearnParams, Logs, Model, Plan, PlanParams, Pomdp, PomdpTables,
+    PredictiveState, RefineParams, Refinement, Seed, Trajectory, Uniform, domains, learn, plan, refine, rollout, score,
 };
 
 fn logs(domain: &Domain, episodes: usize, steps: usize, seed: u64) -> Logs {
@@ -192,6 +193,48 @@ fn an_exported_model_that_is_read_again_scores_the_same() {
             assert!((h.log_likelihood + unseen - read.log_likelihood).abs() < 1e-9, "{name}: {h:?} {read:?}");
         }
     }
+}
+
+/// One of two arms pays, which one is settled at the start of an episode, and nothing is seen but the reward.
+fn bandit() -> Pomdp {
+    let pays = |arm| RewardRule { action: Some(arm), from: Some(arm), reward: 1.0, ..RewardRule::default() };
+    Pomdp::new(PomdpTables {
+        discount: Some(0.95),
+        states: ["first", "second"].map(String::from).to_vec(),
+        actions: ["first", "second"].map(String::from).to_vec(),
+        observations: vec!["nothing".into()],
+        start: vec![(0, 0.5), (1, 0.5)],
+        transitions: vec![vec![vec![(0, 1.0)], vec![(1, 1.0)]]; 2],
+        emissions: vec![vec![vec![(0, 1.0)]; 2]; 2],
+        rewards: vec![pays(0), pays(1)],
+        ..PomdpTables::default()
+    })
+    .unwrap()
+}
+
+#[test]
+fn rewards_that_tell_more_than_observations_are_noticed_and_can_be_observed() {
+    const STEPS: usize = 10;
+    let pomdp = bandit();
+    let episode = |i| rollout(&mut pomdp.environment(), &mut Uniform { actions: 2 }, STEPS, &mut Seed(i).rng());
+    let logs = Logs::memory(pomdp.alphabet().clone(), (0..500).map(episode).collect());
+    let earned = |observe_reward| {
+        let model = learn(&logs, &LearnParams { observe_reward, ..small(6) }).unwrap();
+        let model = refine(&model, &logs, &RefineParams::default()).unwrap();
+        let path = tempfile::NamedTempFile::new().unwrap();
+        plan(&model, &over(&logs, &model), &PlanParams::default(), &mut |_| {}).unwrap().save(path.path()).unwrap();
+        let plan = Plan::load(path.path()).unwrap();
+        let mut policy = plan.policies_for(pomdp.alphabet()).unwrap()();
+        let episode = |i: u64| rollout(&mut pomdp.environment(), &mut policy, STEPS, &mut Seed(1000 + i).rng());
+        let returns: Vec<f64> = (0..200).map(episode).map(|z| z.rewards.iter().flatten().sum()).collect();
+        let wants = model.refined().unwrap().wants_rewards_observed();
+        (returns.iter().sum::<f64>() / returns.len() as f64, wants)
+    };
+    let (blind, wants) = earned(false);
+    assert!(wants && (4.0..6.0).contains(&blind), "half of all pays, but in a few episodes of 200: {blind}");
+    let (seeing, wants) = earned(true);
+    // One try at most is lost: 9.5 on the mean, 0.035 its standard deviation.
+    assert!(!wants && seeing > 9.3, "{seeing}");
 }
 
 #[test]

@@ -10,7 +10,8 @@ use crate::report;
 /// Let a policy choose actions for another program
 ///
 /// Writes the first action; then, for each observation read from standard input, one on each line, the next. An empty line
-/// begins a new episode. The answer comes at once, so a program can hold the pipe open.
+/// begins a new episode. The answer comes at once, so a program can hold the pipe open. `?` stands for an observation that is
+/// missing; where the policy observes rewards, they come with it, as in `growl(-1)`.
 #[derive(clap::Args)]
 pub struct Args {
     /// A policy that `foretell plan` or `foretell agent` wrote
@@ -28,6 +29,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         let line = line?;
         match line.trim() {
             "" => policy.reset(),
+            "?" => policy.observe(ActionObservation { action, observation: unknown }),
             name => {
                 // Whoever tells that the episode has ended begins a new one with an empty line.
                 let observation = alphabet.observation(name).or(alphabet.terminal_observation(name)).unwrap_or_else(|| {

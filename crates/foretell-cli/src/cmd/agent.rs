@@ -32,6 +32,12 @@ pub struct Args {
     /// A policy that acts while episodes are sampled, in place of --sampling; --epsilon of its actions are random
     #[arg(long, value_name = "POLICY")]
     sampling_policy: Option<PathBuf>,
+    /// Let rewards be part of observations, for where they tell more than observations do
+    #[arg(long)]
+    observe_reward: bool,
+    /// How much is taken off the reward of what was rarely tried, as in `foretell plan`
+    #[arg(long, default_value_t = 0.0, value_name = "K")]
+    pessimism: f64,
     /// Discount of planning [default: the domain's, at most 0.99]
     #[arg(long, value_name = "G")]
     discount: Option<f64>,
@@ -75,8 +81,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         super::Preset::Paper => (LearnParams::paper(), PlanParams::paper()),
     };
     let discount = args.discount.unwrap_or(domain.discount.min(LARGEST_DISCOUNT));
-    let learning = LearnParams { seed: args.seed, ..learning };
-    let planning = PlanParams { seed: args.seed, discount, ..planning };
+    let learning = LearnParams { seed: args.seed, observe_reward: args.observe_reward, ..learning };
+    let planning = PlanParams { seed: args.seed, discount, pessimism: args.pessimism, ..planning };
     let refine = matches!(args.preset, super::Preset::Default);
     let params = args.overrides.apply(AgentParams { refine, ..AgentParams::default() });
     let rounds = params.agent_rounds;

@@ -55,9 +55,6 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     if let Some(first) = rewards.next().filter(|first| rewards.all(|reward| reward == *first)) {
         eprintln!("warning: every reward in the logs is {first}, so they cannot tell a good policy from a bad one");
     }
-    if params.pessimism > 0.0 && (params.planner == Planner::FittedQ || model.refined().is_none()) {
-        eprintln!("warning: --pessimism has no effect on fitted-Q; it needs a refined model and one of the other planners");
-    }
     let bar = RoundsBar::new(params.rounds as u64);
     let mut trace: Vec<Round> = Vec::new();
     let planned = foretell::plan(&model, &episodes, &params, &mut |round| {
@@ -67,13 +64,14 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     bar.finish();
     let plan = planned?;
     plan.save(&args.output)?;
+    let support = plan.support(&episodes)?;
     let (steps, seconds) = (episodes.iter().map(|z| z.steps.len() as u64).sum(), started.elapsed().as_secs_f64());
     let bound = trace.last().map_or(0.0, |round| (round.start_value + round.change).abs());
     let (value, change) = trace.last().map_or((f64::NAN, f64::NAN), |round| (round.start_value, round.change));
     if args.json {
         let report = json!({
             "policy": args.output, "episodes": episodes.len(), "steps": steps, "seconds": seconds,
-            "start_value": value, "change": change, "params": plan.params(), "trace": trace,
+            "start_value": value, "change": change, "params": plan.params(), "tried": support, "trace": trace,
         });
         return report::json(&report);
     }
@@ -91,6 +89,11 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         report::say("             far from its bound: try more --rounds, a lower --discount, --pessimism or --planner fitted-q")?;
     }
     report::say(format!("  decides by {}", regressor(plan.params())))?;
+    report::say(format!(
+        "  tried      what it would do, {} times in such states (median over the logs; in one of twenty {} or fewer)",
+        report::count(support.median.round() as u64),
+        report::count(support.low.round() as u64)
+    ))?;
     report::say(format!("  policy     {}", args.output.display()))?;
     Ok(())
 }

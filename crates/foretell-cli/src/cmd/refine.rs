@@ -102,6 +102,12 @@ pub fn say(model: &Model, trace: &[EmRound], params: &RefineParams) -> anyhow::R
             "  rewards    depend on what the states do not know: done again, the same earns less; plan on the logs (--planner fitted-q)",
         )?;
     }
+    if refined.wants_rewards_observed() {
+        report::say(format!(
+            "  rewards    tell more of the state than observations do (where they surprise, they did so before: correlation {:.2}); learn with --observe-reward",
+            refined.reward_memory
+        ))?;
+    }
     Ok(())
 }
 
@@ -121,6 +127,8 @@ pub fn describe(model: &Model, trace: &[EmRound]) -> Value {
     json!({
         "states": refined.map(|refined| refined.pomdp.states().len()), "candidate": refined.map(|refined| refined.candidate),
         "fading": refined.map(|refined| refined.fading), "forgets_rewards": refined.map(|refined| refined.forgets_rewards()),
+        "reward_memory": refined.map(|refined| refined.reward_memory),
+        "wants_rewards_observed": refined.map(|refined| refined.wants_rewards_observed()),
         "trace": trace,
     })
 }

@@ -25,6 +25,9 @@ pub struct Refined {
     /// promises and the first time does, in standard deviations of a reward: far from 0 where rewards depend on what the states do
     /// not know. 0 where observations determine rewards, or where it may be chance.
     pub fading: f64,
+    /// Correlation of what a reward differs by from what the belief promises with how much it did before, in the same episode and
+    /// with the same action: far from 0 where rewards tell more of the state than observations do. 0 where it may be chance.
+    pub reward_memory: f64,
     /// What kind of states it has, and how many were asked for.
     pub candidate: Candidate,
 }
@@ -35,6 +38,8 @@ pub(super) struct RefinedHeader {
     candidate: Candidate,
     reward_sd: f64,
     fading: f64,
+    #[serde(default)]
+    reward_memory: f64,
     states: Vec<String>,
     terminal: Vec<bool>,
 }
@@ -57,6 +62,8 @@ impl Model {
     }
 }
 
+/// Least correlation of surprising rewards that is worth telling.
+const LEAST_MEMORY: f64 = 0.1;
 /// Largest fading with which planning in the POMDP is worth it: beyond, policies go after what is gone.
 const LARGEST_FADING: f64 = 0.01;
 
@@ -67,6 +74,12 @@ impl Refined {
         self.fading > LARGEST_FADING
     }
 
+    /// Whether rewards tell more of the state than observations do, so that they had better be observed
+    /// ([`LearnParams::observe_reward`](crate::LearnParams)).
+    pub fn wants_rewards_observed(&self) -> bool {
+        self.reward_memory > LEAST_MEMORY
+    }
+
     /// The POMDP where action a earns less in state s by `pessimism`·sd / √(1 + n(a, s)), n being how often it was tried there.
     pub fn pessimistic(&self, pessimism: f64) -> Pomdp {
         let penalty = self.visits.iter().map(|n| pessimism * self.reward_sd / (1.0 + n).sqrt());
@@ -75,7 +88,8 @@ impl Refined {
 
     pub(super) fn header(&self) -> RefinedHeader {
         let Learned { states, terminal, .. } = self.pomdp.to_learned();
-        RefinedHeader { candidate: self.candidate, reward_sd: self.reward_sd, fading: self.fading, states, terminal }
+        let Refined { candidate, reward_sd, fading, reward_memory, .. } = *self;
+        RefinedHeader { candidate, reward_sd, fading, reward_memory, states, terminal }
     }
 
     pub(super) fn arrays(&self) -> Vec<Array> {
@@ -130,6 +144,7 @@ impl Refined {
         };
         let pomdp = Pomdp::learned(learned).map_err(|e| arrays.damaged(&e.to_string()))?;
         let visits = arrays.sized("refined_visits", arrays.f64s("refined_visits")?, n)?;
-        Ok(Refined { pomdp, visits, reward_sd: header.reward_sd, fading: header.fading, candidate: header.candidate })
+        let RefinedHeader { candidate, reward_sd, fading, reward_memory, .. } = header;
+        Ok(Refined { pomdp, visits, reward_sd, fading, reward_memory, candidate })
     }
 }

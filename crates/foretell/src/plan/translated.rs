@@ -1,5 +1,9 @@
 //! Policies in systems whose symbols have other numbers: those of the same name are the same.
 
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
 use crate::data::{Action, ActionObservation, Alphabet, Observation};
 use crate::error::{Error, Result};
 use crate::policy::Policy;
@@ -20,6 +24,9 @@ pub(super) struct Translation {
     own_actions: Vec<Option<Action>>,
     /// Our observation for each of theirs; unknown ones are beyond our alphabet.
     observations: Vec<Observation>,
+    /// The same by the bits of the reward, where our observations tell it.
+    rewarded: Option<Arc<FxHashMap<(Observation, u64), Observation>>>,
+    unknown: Observation,
 }
 
 impl Translation {
@@ -32,7 +39,17 @@ impl Translation {
                 Error::data(problem, "use it in the system it was made for")
             })
         };
+        let rewarded = own.observes_rewards().then(|| {
+            let ours = (0..).map(Observation).zip(own.observations());
+            let theirs = ours.filter_map(|(o, symbol)| {
+                let (plain, reward) = symbol.split_reward()?;
+                Some(((theirs.same_observation(&plain)?, reward.to_bits()), o))
+            });
+            Arc::new(theirs.collect())
+        });
         Ok(Translation {
+            rewarded,
+            unknown,
             actions: own.actions().iter().map(action).collect::<Result<_>>()?,
             own_actions: theirs.actions().iter().map(|name| own.action(name)).collect(),
             observations: theirs.observations().iter().map(|o| own.same_observation(o).unwrap_or(unknown)).collect(),
@@ -40,7 +57,7 @@ impl Translation {
     }
 }
 
-impl<P> Translated<P> {
+impl<P: Policy> Translated<P> {
     /// The policy that is translated.
     pub fn inner(&self) -> &P {
         &self.inner
@@ -51,9 +68,18 @@ impl<P> Translated<P> {
         self.translation.own_actions[a.0 as usize]
     }
 
-    /// Its own observation for one of the system's; beyond its alphabet, if it does not know it.
-    pub fn own_observation(&self, o: Observation) -> Observation {
-        self.translation.observations[o.0 as usize]
+    /// Its own observation for one of the system's that came with that reward; beyond its alphabet, if it does not know it.
+    pub fn own_observation(&self, o: Observation, reward: f64) -> Observation {
+        let Translation { observations, rewarded, unknown, .. } = &self.translation;
+        match rewarded {
+            Some(rewarded) => rewarded.get(&(o, (reward + 0.0).to_bits())).copied().unwrap_or(*unknown),
+            None => observations[o.0 as usize],
+        }
+    }
+
+    fn take_in(&mut self, ao: ActionObservation, observation: Observation) {
+        let Some(action) = self.own_action(ao.action) else { return };
+        self.inner.observe(ActionObservation { action, observation });
     }
 }
 
@@ -71,8 +97,10 @@ impl<P: Policy> Policy for Translated<P> {
     }
 
     fn observe(&mut self, ao: ActionObservation) {
-        let Some(action) = self.own_action(ao.action) else { return };
-        let observation = self.own_observation(ao.observation);
-        self.inner.observe(ActionObservation { action, observation });
+        self.take_in(ao, self.translation.observations[ao.observation.0 as usize]);
+    }
+
+    fn observe_rewarded(&mut self, ao: ActionObservation, reward: f64) {
+        self.take_in(ao, self.own_observation(ao.observation, reward));
     }
 }

@@ -22,6 +22,8 @@ const REWARD_PRIOR: f64 = 1.0;
 /// Up to so many numbers, rewards are regressed on beliefs; beyond, where beliefs are nearly certain anyway, averaged.
 const LARGEST_REGRESSION: usize = 1 << 20;
 
+/// A mean this many half 95 % intervals from 0 is not there by chance: 4 standard errors.
+const SURELY: f64 = 2.0;
 /// How many of the visits of a state, with one more, lead to what never followed it in the logs.
 const NEVER_SEEN: f64 = 0.1;
 
@@ -71,6 +73,7 @@ pub(super) struct Fitted {
     pub(super) visits: Vec<f64>,
     pub(super) reward_sd: f64,
     pub(super) fading: f64,
+    pub(super) reward_memory: f64,
 }
 
 /// The POMDP of fitted parameters. Its rewards belong to pairs of action and observation where these determine them, else to
@@ -87,7 +90,9 @@ pub(super) fn pomdp(model: &Model, data: &Data<'_>, latent: &Latent) -> Result<F
         rewards: rules(&rewards, actions, states, symbols),
         terminal,
     };
-    let fading = fading(data, latent, &learned.rewards)? / rewards.all.sd().max(f64::MIN_POSITIVE);
+    let surprises = surprises(data, latent, &learned.rewards)?;
+    let fading = surprises.fading() / rewards.all.sd().max(f64::MIN_POSITIVE);
+    let reward_memory = surprises.memory();
     for t in latent.t.chunks_exact(latent.columns.len()) {
         for s in 0..states {
             let row = latent.starts[s]..latent.starts[s + 1];
@@ -107,7 +112,7 @@ pub(super) fn pomdp(model: &Model, data: &Data<'_>, latent: &Latent) -> Result<F
         visits = add_elsewhere(&mut learned, latent, &visits);
     }
     learned.emissions = (0..actions).flat_map(|_| learned.emissions.iter().cloned()).collect();
-    Ok(Fitted { pomdp: Pomdp::learned(learned)?, visits, reward_sd, fading })
+    Ok(Fitted { pomdp: Pomdp::learned(learned)?, visits, reward_sd, fading, reward_memory })
 }
 
 /// A state for what never followed in the logs, where T has no entries for it: it emits what is met at all, and leads anywhere.
@@ -186,38 +191,81 @@ fn rewards(data: &Data<'_>, latent: &Latent, symbols: usize) -> Result<Rewards> 
     Ok(all)
 }
 
-/// How much less an action earns than the belief promises where it was done in the same state before, in the same episode, beside
-/// the first time: what is eaten once is gone, and the states may not know. 0 where observations determine rewards, or where it may
-/// be chance.
-fn fading(data: &Data<'_>, latent: &Latent, rules: &[RewardRule]) -> Result<f64> {
+/// What rewards differ by from what the belief promises.
+#[derive(Clone, Debug, Default)]
+struct Surprises {
+    /// Where an action was done for the first time in the likeliest state of an episode, and where it was done there before.
+    fresh: Mean,
+    again: Mean,
+    /// Of each episode Σ x·y, where y is such a difference and x the mean of those before it with the same action.
+    products: Mean,
+    /// Σ x·y, Σ x², Σ y² over all
+    sums: [f64; 3],
+}
+
+impl Surprises {
+    fn merge(&mut self, other: &Surprises) {
+        self.fresh.merge(&other.fresh);
+        self.again.merge(&other.again);
+        self.products.merge(&other.products);
+        self.sums.iter_mut().zip(other.sums).for_each(|(x, y)| *x += y);
+    }
+
+    /// How much less an action earns where it was done before, if it is not chance.
+    fn fading(&self) -> f64 {
+        let fading = self.fresh.mean() - self.again.mean();
+        if fading.abs() > self.fresh.ci95() + self.again.ci95() { fading } else { 0.0 }
+    }
+
+    /// The correlation of differences with those before, if it is not chance.
+    fn memory(&self) -> f64 {
+        let [xy, xx, yy] = self.sums;
+        let is_sure = self.products.mean().abs() > SURELY * self.products.ci95();
+        if is_sure { xy / (xx * yy).sqrt() } else { 0.0 }
+    }
+}
+
+/// Differences between rewards and promises, where rewards are not determined by observations.
+fn surprises(data: &Data<'_>, latent: &Latent, rules: &[RewardRule]) -> Result<Surprises> {
     if rules.iter().any(|rule| rule.from.is_none()) || rules.is_empty() {
-        return Ok(0.0);
+        return Ok(Surprises::default());
     }
     let states = latent.layout.states;
     let rewards: Vec<f64> = rules.iter().map(|rule| rule.reward).collect();
-    let mut lanes: Vec<(Mean, Mean, Lane)> = (0..LANES).map(|_| (Mean::default(), Mean::default(), latent.lane())).collect();
+    let mut lanes: Vec<(Surprises, Lane)> = (0..LANES).map(|_| (Surprises::default(), latent.lane())).collect();
     data.each(|first, episodes| {
-        lanes.par_iter_mut().enumerate().for_each(|(l, (fresh, again, lane))| {
+        lanes.par_iter_mut().enumerate().for_each(|(l, (sums, lane))| {
             let mut done: FxHashSet<(usize, u32)> = FxHashSet::default();
             for (_, z) in (first..).zip(episodes).filter(|(i, _)| *i % LANES as u64 == l as u64) {
                 done.clear();
+                // For each action how often it was done, and the sum of its differences.
+                let mut before = vec![(0.0, 0.0); latent.actions];
+                let mut product = 0.0;
                 latent.track(&z.steps, lane, |t, set, belief| {
                     let a = z.steps[t].action.0 as usize;
                     let promised: f64 = set.iter().zip(belief).map(|(&s, p)| p * rewards[a * states + s as usize]).sum();
                     let likeliest = set.iter().zip(belief).max_by(|x, y| x.1.total_cmp(y.1)).map_or(0, |(&s, _)| s);
                     let off = z.rewards.get(t).copied().flatten().unwrap_or(promised) - promised;
-                    if done.insert((a, likeliest)) { fresh.add(off) } else { again.add(off) }
+                    if done.insert((a, likeliest)) {
+                        sums.fresh.add(off)
+                    } else {
+                        sums.again.add(off)
+                    }
+                    let (n, sum) = &mut before[a];
+                    if *n > 0.0 {
+                        let mean = *sum / *n;
+                        product += mean * off;
+                        sums.sums.iter_mut().zip([mean * off, mean * mean, off * off]).for_each(|(sum, x)| *sum += x);
+                    }
+                    (*n, *sum) = (*n + 1.0, *sum + off);
                 });
+                sums.products.add(product);
             }
         });
     })?;
-    let (mut fresh, mut again) = (Mean::default(), Mean::default());
-    lanes.iter().for_each(|(f, a, _)| {
-        fresh.merge(f);
-        again.merge(a);
-    });
-    let fading = fresh.mean() - again.mean();
-    Ok(if fading.abs() > fresh.ci95() + again.ci95() { fading } else { 0.0 })
+    let mut all = Surprises::default();
+    lanes.iter().for_each(|(sums, _)| all.merge(sums));
+    Ok(all)
 }
 
 fn rules(rewards: &Rewards, actions: usize, states: usize, symbols: usize) -> Vec<RewardRule> {

@@ -66,7 +66,7 @@ impl Leaves {
     }
 
     /// The leaves of all rows in one tree.
-    pub(super) fn of_tree(&self, tree: usize) -> &[u32] {
+    pub(crate) fn of_tree(&self, tree: usize) -> &[u32] {
         &self.index[tree * self.rows..][..self.rows]
     }
 }
