@@ -44,6 +44,9 @@ const TRIAL_SHARE: u64 = 8;
 const LEAST_TRIAL: u64 = 1 << 14;
 /// Rounds of EM each has in a comparison on a share.
 const TRIAL_ROUNDS: usize = 10;
+/// Kinds of states that come so close to the best there, in nats per held-out step, are all fitted in full: which is better is
+/// hard to tell on a share, and may change with the number of episodes.
+const CLOSE: f64 = 0.005;
 /// Rounds of EM at most, where no episode can be held out.
 const UNJUDGED_ROUNDS: usize = 5;
 /// Rounds of EM on all episodes, once the held-out ones have decided.
@@ -88,8 +91,10 @@ pub struct Refinement<'a> {
     first_look: FirstLook,
     /// Still to be tried, the next last.
     waiting: Vec<Candidate>,
-    /// Candidates are compared on one of so many episodes.
+    /// Candidates are compared on one of so many episodes; on all once this is 1.
     every: u64,
+    /// What was tried on a share, and how good it was.
+    tried: Vec<(Candidate, f64)>,
     /// The best that was fitted so far.
     leader: Option<Fit>,
     fit: Option<Fit>,
@@ -136,7 +141,18 @@ impl<'a> Refinement<'a> {
         }
         waiting.reverse();
         let every = if waiting.len() == 1 { 1 } else { TRIAL_SHARE.min(data.steps / LEAST_TRIAL).max(1) };
-        Ok(Refinement { model, data, params, first_look, waiting, every, leader: None, fit: None, done: false })
+        Ok(Refinement {
+            model,
+            data,
+            params,
+            first_look,
+            waiting,
+            every,
+            tried: Vec::new(),
+            leader: None,
+            fit: None,
+            done: false,
+        })
     }
 
     /// The model with its refinement. Held-out episodes, which have had their say, are taken in.
@@ -150,13 +166,16 @@ impl<'a> Refinement<'a> {
         Ok(self.model.clone().refined_to(Refined { pomdp, visits, reward_sd, fading, reward_memory, candidate }))
     }
 
-    /// The next candidate; after the last the best of them in earnest, if they were compared on a share.
+    /// The next candidate; after the last those in earnest that did well, if all were compared on a share.
     fn next_fit(&mut self) -> Result<Option<Fit>> {
-        let begin = |candidate, trial| Ok(Fit::new(candidate, self.first_look.latent(self.model, candidate)?, trial));
-        if let Some(candidate) = self.waiting.pop() {
-            return begin(candidate, self.every > 1).map(Some);
+        if self.waiting.is_empty() && self.every > 1 {
+            self.waiting = finalists(&self.tried);
+            self.leader = None;
+            self.every = 1;
         }
-        self.leader.take_if(|leader| leader.trial).map(|leader| begin(leader.candidate, false)).transpose()
+        let Some(candidate) = self.waiting.pop() else { return Ok(None) };
+        let latent = self.first_look.latent(self.model, candidate)?;
+        Ok(Some(Fit::new(candidate, latent, self.every > 1)))
     }
 
     fn round(&mut self) -> Result<Option<EmRound>> {
@@ -170,12 +189,16 @@ impl<'a> Refinement<'a> {
             self.done = true;
             return Ok(None);
         };
-        let (most, every) =
-            if fit.trial { (TRIAL_ROUNDS.min(self.params.em_rounds), self.every) } else { (self.params.em_rounds, 1) };
-        let round = fit.round(&self.data, every)?;
+        let most = if fit.trial { TRIAL_ROUNDS.min(self.params.em_rounds) } else { self.params.em_rounds };
+        let round = fit.round(&self.data, self.every)?;
         if fit.round < most && fit.round - fit.gained.1 < self.params.patience {
             self.fit = Some(fit);
-        } else if self.leader.as_ref().is_none_or(|leader| fit.judged > leader.judged) {
+            return Ok(Some(round));
+        }
+        if fit.trial {
+            self.tried.push((fit.candidate, fit.judged));
+        }
+        if self.leader.as_ref().is_none_or(|leader| fit.judged > leader.judged) {
             self.leader = Some(fit);
         }
         Ok(Some(round))
@@ -249,6 +272,20 @@ fn sums(
         });
     })?;
     Ok(lanes.into_iter().unzip())
+}
+
+/// The best candidate of each kind of states that comes close to the best of all, that one last.
+fn finalists(tried: &[(Candidate, f64)]) -> Vec<Candidate> {
+    let mut ranked = tried.to_vec();
+    ranked.sort_by(|x, y| y.1.total_cmp(&x.1));
+    let mut close: Vec<Candidate> = Vec::new();
+    for (i, &(candidate, judged)) in ranked.iter().enumerate() {
+        if i == 0 || judged > ranked[0].1 - CLOSE && close.iter().all(|other| other.layout != candidate.layout) {
+            close.push(candidate);
+        }
+    }
+    close.reverse();
+    close
 }
 
 /// What is worth trying.

@@ -101,6 +101,35 @@ fn p_of_going_on(p: &[f64], goes_on: impl Fn(usize) -> bool) -> f64 {
     p.iter().enumerate().filter(|(o, _)| goes_on(*o)).map(|(_, p)| *p).fold(1.0, f64::min)
 }
 
+/// What an action earns in 50 steps if it is taken again and again.
+fn earned_by(pomdp: &Pomdp, a: Action) -> f64 {
+    let mut states = vec![0.0; pomdp.states().len()];
+    pomdp.start().for_each(|(s, p)| states[s] = p);
+    let mut sum = 0.0;
+    for _ in 0..50 {
+        let mut next = vec![0.0; states.len()];
+        for (s, p) in states.iter().enumerate() {
+            sum += p * pomdp.expected_reward(a, s);
+            pomdp.transitions(a, s).for_each(|(to, q)| next[to] += p * q);
+        }
+        states = next;
+    }
+    sum
+}
+
+#[test]
+fn modes_find_what_drifts_unseen() {
+    // The sea rises and never falls, and to do nothing is the worse for it: who does not know promises too much.
+    let birds = domains::get("amm-cpsr").unwrap();
+    let logs = logs(&birds, 4000, 50, 31);
+    let model = learn(&logs, &small(5)).unwrap();
+    let params = RefineParams { layout: StateLayout::Modes, ..RefineParams::default() };
+    let refined = refine(&model, &logs, &params).unwrap();
+    let nothing = Action(0);
+    let (promised, truth) = (earned_by(&refined.refined().unwrap().pomdp, nothing), earned_by(birds.pomdp().unwrap(), nothing));
+    assert!((promised / truth - 1.0).abs() < 0.02, "{promised} for {truth}");
+}
+
 #[test]
 fn logs_with_symbols_that_the_model_never_met_are_refused() {
     let (tiger, maze) = (domains::get("tiger").unwrap(), domains::get("colored-gridworld").unwrap());

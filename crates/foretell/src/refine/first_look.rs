@@ -21,8 +21,6 @@ const SAMPLE: u64 = 1 << 18;
 const STATE_BOUND: f64 = 20.0;
 /// Share of a free state's emissions that is spread over all symbols before EM begins.
 const SPREAD: f64 = 0.03;
-/// How much a mode is expected to stay before EM begins.
-const STAY: f64 = 0.9;
 /// Most numbers of T and its counts: 1 GiB.
 const LARGEST: usize = 1 << 27;
 
@@ -81,7 +79,7 @@ impl FirstLook {
             StateLayout::Modes => {
                 let layout = Layout::modes(alphabet, MODES);
                 check_size(layout.states, actions, layout.most_transitions(&self.triples))?;
-                let hard = self.random_modes(&layout, Seed(model.params.seed).stream("modes"));
+                let hard = self.modes_in_turn(&layout, Seed(model.params.seed).stream("modes"));
                 (layout, hard)
             }
             StateLayout::Owned | StateLayout::Auto => {
@@ -181,16 +179,15 @@ impl FirstLook {
         (layout, hard)
     }
 
-    /// Modes drawn at random, each likely to stay.
-    fn random_modes(&self, layout: &Layout, seed: Seed) -> HardCounts {
+    /// Modes that every episode goes through in turn, from one to the next at a time drawn at random. So they differ from the
+    /// first round of EM on where something drifts unseen; modes drawn at random are all alike, and EM may leave them so.
+    fn modes_in_turn(&self, layout: &Layout, seed: Seed) -> HardCounts {
         let mut rng = seed.rng();
         let mut counts = HardCounts::default();
         for (steps, _) in &self.sample {
-            let mut mode = rng.below(MODES);
-            let states = steps.iter().map(|ao| {
-                if rng.uniform() > STAY {
-                    mode = rng.below(MODES);
-                }
+            let changes: Vec<usize> = (1..MODES).map(|_| rng.below(steps.len().max(1))).collect();
+            let states = steps.iter().enumerate().map(|(t, ao)| {
+                let mode = changes.iter().filter(|&&change| change < t).count();
                 let active = &layout.active[ao.observation.0 as usize];
                 active[mode.min(active.len() - 1)]
             });
