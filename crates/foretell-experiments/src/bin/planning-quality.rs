@@ -112,6 +112,11 @@ fn methods(planning: &PlanParams) -> Vec<Method> {
         Method { name: "refined, QMDP", learned: Learned::Refined, planning: qmdp(0.0) },
         Method { name: "refined, QMDP, pessimism 1", learned: Learned::Refined, planning: qmdp(1.0) },
         Method { name: "fitted-Q", learned: Learned::Linear, planning: planning.clone() },
+        Method {
+            name: "fitted-Q, pessimism 1",
+            learned: Learned::Linear,
+            planning: PlanParams { pessimism: 1.0, ..planning.clone() },
+        },
         Method { name: "the paper's recipe, 1000 episodes", learned: Learned::Paper, planning: paper },
     ]
 }
