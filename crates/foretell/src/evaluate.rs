@@ -45,6 +45,18 @@ pub struct CalibrationBin {
     pub predictions: u64,
 }
 
+/// How sure an ensemble is, and how rightly.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Sureness {
+    /// Mean spread of predictions of at least 1 %.
+    pub spread: f64,
+    /// The share of them whose true probability is within two spreads, where the exact model is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coverage: Option<f64>,
+    /// How many they were.
+    pub predictions: u64,
+}
+
 /// How well a model predicts logs it has not seen.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Score {
@@ -62,6 +74,9 @@ pub struct Score {
     pub unseen: u64,
     /// Reliability of the predicted probabilities.
     pub calibration: Vec<CalibrationBin>,
+    /// The spread of an ensemble.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sureness: Option<Sureness>,
     /// The exact model, where it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub truth: Option<Vec<HorizonScore>>,
@@ -103,6 +118,7 @@ pub fn score(model: &Model, logs: &Logs, truth: Option<&Pomdp>) -> Result<Score>
         steps: tally.steps,
         unseen: tally.unseen,
         calibration: tally.bins.iter().filter(|b| b.predictions > 0).map(Bin::finish).collect(),
+        sureness: (tally.spreads.predictions > 0).then(|| tally.spreads.finish(truth.is_some())),
         truth: truth.map(|_| tally.truth.finish()),
         baselines,
     })
@@ -169,6 +185,37 @@ impl Bin {
     }
 }
 
+/// Predictions below this share are left out where spreads are judged: nearly all are nearly zero, and surely so.
+const LEAST_JUDGED: f64 = 0.01;
+/// Spreads on either side that should hold the truth in 95 of 100.
+const SPREADS: f64 = 2.0;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Spreads {
+    predictions: u64,
+    spread: f64,
+    covered: u64,
+}
+
+impl Spreads {
+    /// Adds what was predicted for one step, and what is true.
+    fn add(&mut self, probabilities: &[f64], spreads: &[f64], truth: impl Fn(usize) -> f64) {
+        for (o, (&p, &spread)) in probabilities.iter().zip(spreads).enumerate() {
+            if p >= LEAST_JUDGED {
+                self.predictions += 1;
+                self.spread += spread;
+                self.covered += u64::from((p - truth(o)).abs() <= SPREADS * spread);
+            }
+        }
+    }
+
+    fn finish(&self, truth_is_known: bool) -> Sureness {
+        let n = self.predictions as f64;
+        let coverage = truth_is_known.then_some(self.covered as f64 / n);
+        Sureness { spread: self.spread / n, coverage, predictions: self.predictions }
+    }
+}
+
 /// Everything that is summed while scoring.
 #[derive(Clone, Debug)]
 struct Tally {
@@ -176,6 +223,7 @@ struct Tally {
     uniform: Sums,
     ngrams: Vec<Sums>,
     truth: Sums,
+    spreads: Spreads,
     bins: [Bin; BINS],
     episodes: u64,
     steps: u64,
@@ -191,6 +239,7 @@ impl Tally {
             uniform: Sums::default(),
             ngrams: vec![Sums::default(); ngrams + 1],
             truth: Sums::default(),
+            spreads: Spreads::default(),
             bins: [Bin::default(); BINS],
             episodes: 0,
             steps: 0,
@@ -202,7 +251,7 @@ impl Tally {
 
     fn of(model: &Model, zs: &[Trajectory], truth: Option<&Translation<'_>>) -> Tally {
         let mut tally = Tally::new(model.ngram().length());
-        tally.add_model(model, zs);
+        tally.add_model(model, zs, truth);
         let mut uniform = UniformFilter::of(model);
         zs.iter().for_each(|z| tally.uniform.add(probabilities(&mut uniform, &z.steps)));
         for (k, sums) in tally.ngrams.iter_mut().enumerate() {
@@ -220,13 +269,15 @@ impl Tally {
         tally
     }
 
-    /// The model itself, with its calibration.
-    fn add_model(&mut self, model: &Model, zs: &[Trajectory]) {
+    /// The model itself, with its calibration and the spread of its ensemble.
+    fn add_model(&mut self, model: &Model, zs: &[Trajectory], truth: Option<&Translation<'_>>) {
+        let mut exact = truth.filter(|_| !model.members().is_empty()).map(|truth| (truth, Belief::new(truth.pomdp)));
         let (actions, symbols) = (model.alphabet().actions().len(), model.alphabet().observations().len());
         let mut filter = PredictiveState::new(model);
         for z in zs {
             filter.reset();
-            let bins = &mut self.bins;
+            exact.iter_mut().for_each(|(_, belief)| belief.reset());
+            let (bins, spreads) = (&mut self.bins, &mut self.spreads);
             let unseen = &mut self.unseen;
             self.model.add(z.steps.iter().map(|&ao| {
                 let (action, observation) = (ao.action.0 as usize, ao.observation.0 as usize);
@@ -238,7 +289,16 @@ impl Tally {
                     bin.predicted += p;
                     bin.observed += u64::from(o == observation);
                 }
-                let p = p.get(observation).copied().unwrap_or(filter.unseen());
+                let given = p.get(observation).copied();
+                if let Some((truth, belief)) = &mut exact {
+                    let ao = truth.translate(ao);
+                    let true_ones = belief.probabilities(ao.action);
+                    spreads.add(filter.prediction(), filter.spread(), |o| truth.of(&true_ones, o));
+                    belief.update(ao);
+                } else {
+                    spreads.add(filter.prediction(), filter.spread(), |_| f64::NAN);
+                }
+                let p = given.unwrap_or(filter.unseen());
                 filter.observe(ao);
                 p
             }));
@@ -258,6 +318,9 @@ impl Tally {
             into.predicted += from.predicted;
             into.observed += from.observed;
         }
+        self.spreads.predictions += other.spreads.predictions;
+        self.spreads.spread += other.spreads.spread;
+        self.spreads.covered += other.spreads.covered;
         self.episodes += other.episodes;
         self.steps += other.steps;
         self.lost += other.lost;
@@ -296,6 +359,11 @@ impl<'p> Translation<'p> {
             actions: from.actions().iter().map(action).collect::<Result<_>>()?,
             observations: from.observations().iter().map(observation).collect(),
         })
+    }
+
+    /// The probability of an observation of the logs among those of the exact model.
+    fn of(&self, probabilities: &[f64], o: usize) -> f64 {
+        self.observations[o].map_or(0.0, |o| probabilities[o as usize])
     }
 
     /// An observation the exact model does not know becomes one beyond its alphabet, which it gives probability 0.

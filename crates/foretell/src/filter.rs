@@ -63,12 +63,19 @@ pub struct PredictiveState<'m> {
     smoothed: Vec<f64>,
     ended: bool,
     lost: u64,
+    /// Those of the members of an ensemble.
+    members: Vec<PredictiveState<'m>>,
+    /// How far members are from the model in what was predicted last; empty without members.
+    spread: Vec<f64>,
 }
 
 impl<'m> PredictiveState<'m> {
     /// The state at the start of an episode.
     pub fn new(model: &'m Model) -> Self {
-        PredictiveState { belief: model.refined().map(|refined| Belief::new(&refined.pomdp)), ..PredictiveState::linear(model) }
+        let members: Vec<_> = model.members().iter().map(PredictiveState::new).collect();
+        let spread = vec![0.0; if members.is_empty() { 0 } else { model.alphabet().observations().len() }];
+        let belief = model.refined().map(|refined| Belief::new(&refined.pomdp));
+        PredictiveState { belief, members, spread, ..PredictiveState::linear(model) }
     }
 
     /// That of the linear model, refined or not.
@@ -83,6 +90,8 @@ impl<'m> PredictiveState<'m> {
             smoothed: vec![0.0; symbols],
             ended: false,
             lost: 0,
+            members: Vec::new(),
+            spread: Vec::new(),
         }
     }
 
@@ -93,6 +102,35 @@ impl<'m> PredictiveState<'m> {
 
     /// P(o ‖ a) for every observation met in training; with [`unseen`](Self::unseen) they sum to 1.
     pub fn predict(&mut self, a: Action) -> &[f64] {
+        self.predict_mixed(a);
+        self.members.iter_mut().for_each(|member| member.predict_mixed(a));
+        self.compare_members();
+        &self.probabilities
+    }
+
+    /// What was predicted last.
+    pub(crate) fn prediction(&self) -> &[f64] {
+        &self.probabilities
+    }
+
+    /// How sure the last prediction is: for each observation the root mean square of how far the members of an ensemble are from
+    /// the model itself. Empty where there are none.
+    pub fn spread(&self) -> &[f64] {
+        &self.spread
+    }
+
+    /// How far members are from the model in what they predicted last.
+    fn compare_members(&mut self) {
+        let seen = 1.0 - self.model.derived.unseen;
+        for (o, (&p, spread)) in self.probabilities.iter().zip(&mut self.spread).enumerate() {
+            let off = |member: &PredictiveState<'_>| member.probabilities[o] * seen / (1.0 - member.unseen()) - p;
+            let squares: f64 = self.members.iter().map(|member| off(member).powi(2)).sum();
+            *spread = (squares / self.members.len() as f64).sqrt();
+        }
+    }
+
+    /// The model with its n-gram.
+    fn predict_mixed(&mut self, a: Action) {
         self.predict_alone(a);
         let (model, mix) = (self.model, self.model.params.mix);
         if mix > 0.0 {
@@ -103,7 +141,6 @@ impl<'m> PredictiveState<'m> {
                 model.ngram.weigh_whole_history(&model.derived.fingerprints, &self.past, a, strength, &mut self.probabilities);
             }
         }
-        &self.probabilities
     }
 
     /// Probability that the next observation is one never met in training.
@@ -153,6 +190,11 @@ impl<'m> PredictiveState<'m> {
 
     /// Takes an action into account whose observation is missing: c ↦ Σ_o C_ao c, normalised. The episode goes on.
     pub fn update_missing(&mut self, a: Action) {
+        self.members.iter_mut().for_each(|member| member.update_missing(a));
+        self.miss(a);
+    }
+
+    fn miss(&mut self, a: Action) {
         self.past.push_gap();
         let known = self.model.knows(a);
         if let Some(belief) = &mut self.belief {
@@ -173,13 +215,14 @@ impl<'m> PredictiveState<'m> {
 
     /// Takes a step into account. After one that ends the episode nothing has a probability, until the next reset.
     pub fn observe(&mut self, ao: ActionObservation) {
+        self.members.iter_mut().for_each(|member| member.observe(ao));
         self.ended |= self.model.alphabet().observations().get(ao.observation.0 as usize).is_some_and(|o| o.terminal);
         if self.ended {
             return;
         }
         let known = self.model.knows(ao.action);
         if ao.observation.0 as usize >= self.probabilities.len() || (self.belief.is_some() && !known) {
-            self.update_missing(ao.action);
+            self.miss(ao.action);
             return;
         }
         if known {
@@ -222,16 +265,23 @@ impl<'m> PredictiveState<'m> {
     ///
     /// The n-gram, whose context is then unknown, has a say in the first step only.
     pub fn forecast(&self, plan: &[Action]) -> Vec<Vec<f64>> {
+        self.forecast_with_spread(plan).into_iter().map(|(probabilities, _)| probabilities).collect()
+    }
+
+    /// [`forecast`](Self::forecast) and the [`spread`](Self::spread) of each step.
+    pub fn forecast_with_spread(&self, plan: &[Action]) -> Vec<(Vec<f64>, Vec<f64>)> {
         let mut filter = self.clone();
         let mut forecast = Vec::with_capacity(plan.len());
         for (i, &a) in plan.iter().enumerate() {
             if i > 0 {
                 filter.update_missing(plan[i - 1]);
                 filter.predict_alone(a);
+                filter.members.iter_mut().for_each(|member| member.predict_alone(a));
+                filter.compare_members();
             } else {
                 filter.predict(a);
             }
-            forecast.push(filter.probabilities.clone());
+            forecast.push((filter.probabilities.clone(), filter.spread.clone()));
         }
         forecast
     }
@@ -270,6 +320,7 @@ impl Filter for PredictiveState<'_> {
     fn reset(&mut self) {
         self.c.copy_from_slice(self.model.initial());
         self.belief.iter_mut().for_each(Belief::reset);
+        self.members.iter_mut().for_each(Filter::reset);
         self.past.reset();
         self.ended = false;
     }

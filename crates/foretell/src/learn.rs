@@ -66,14 +66,20 @@ pub fn learn(logs: &Logs, params: &LearnParams) -> Result<Model> {
 
 /// [`learn`], telling `progress` after every batch.
 pub fn learn_with_progress(logs: &Logs, params: &LearnParams, progress: &mut (dyn FnMut(Progress) + Send)) -> Result<Model> {
-    learn_from(Source::Logs(logs), params, progress)
+    let begin = if params.observe_reward { Alphabet::observing_rewards() } else { Alphabet::default() };
+    learn_from(Source::Logs(logs), begin, params, progress)
+}
+
+/// [`learn`] over an alphabet that knows all symbols of the logs, and perhaps others.
+pub(crate) fn learn_over(alphabet: &Alphabet, logs: &Logs, params: &LearnParams) -> Result<Model> {
+    learn_from(Source::Logs(logs), alphabet.clone(), params, &mut |_| {})
 }
 
 /// Learns from episodes that each count as often as their weight says: importance weights, or exact probabilities.
 ///
 /// Weights enter the moments and operators; the n-gram and the counts of symbols take each episode once.
 pub fn learn_weighted(alphabet: &Alphabet, episodes: &[(Trajectory, f64)], params: &LearnParams) -> Result<Model> {
-    learn_from(Source::Held(alphabet, &batches(episodes)), params, &mut |_| {})
+    learn_from(Source::Held(alphabet, &batches(episodes)), Alphabet::default(), params, &mut |_| {})
 }
 
 /// What the first look at the logs tells.
@@ -89,10 +95,15 @@ struct Survey {
     ngram: NGram,
 }
 
-fn learn_from(source: Source<'_>, params: &LearnParams, progress: &mut (dyn FnMut(Progress) + Send)) -> Result<Model> {
+fn learn_from(
+    source: Source<'_>,
+    begin: Alphabet,
+    params: &LearnParams,
+    progress: &mut (dyn FnMut(Progress) + Send),
+) -> Result<Model> {
     params.validate()?;
     let mut kept = Kept::new();
-    let survey = survey(source, params, &mut kept, progress)?;
+    let survey = survey(source, begin, params, &mut kept, progress)?;
     let source = kept.all().map_or(source, |batches| Source::Held(&survey.alphabet, batches));
     let fingerprints = Fingerprints::of(&survey.alphabet);
     let mut features = Features::new(params, fingerprints);
@@ -132,6 +143,7 @@ fn learn_from(source: Source<'_>, params: &LearnParams, progress: &mut (dyn FnMu
 
 fn survey(
     source: Source<'_>,
+    begin: Alphabet,
     params: &LearnParams,
     kept: &mut Kept,
     progress: &mut (dyn FnMut(Progress) + Send),
@@ -139,7 +151,6 @@ fn survey(
     let (mut episodes, mut steps, mut longest_truncated) = (0, 0, None);
     let mut counts = FxHashMap::default();
     let mut counter = Counter::new(params.ngram_length);
-    let begin = if params.observe_reward { Alphabet::observing_rewards() } else { Alphabet::default() };
     let (alphabet, skipped) = source.each_batch(begin, |alphabet, batch| {
         kept.add(batch);
         counter.add(&Fingerprints::of(alphabet), batch);

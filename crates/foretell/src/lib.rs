@@ -46,6 +46,7 @@ pub mod data;
 #[cfg(test)]
 mod definitions;
 pub mod domains;
+pub mod ensemble;
 pub mod env;
 mod error;
 pub mod evaluate;
@@ -83,6 +84,7 @@ pub mod window;
 pub use agent::{Agent, AgentOverrides, AgentParams};
 pub use data::{Action, ActionObservation, Alphabet, Cut, CutRule, End, Observation, ObservationSymbol, Trajectory};
 pub use domains::Domain;
+pub use ensemble::ensemble;
 pub use env::{Environment, Outcome, rollout};
 pub use error::{Error, Result};
 pub use evaluate::{HorizonScore, Score, score};

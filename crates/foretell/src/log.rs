@@ -17,6 +17,7 @@
 mod cell;
 mod csv;
 mod episodes;
+mod half;
 mod input;
 mod jsonl;
 mod memory;
@@ -40,9 +41,11 @@ use std::sync::Arc;
 use crate::data::{Alphabet, Trajectory};
 use crate::error::{Error, Result};
 use crate::log::episodes::{Book, Episodes, Source};
+use crate::log::half::Half;
 use crate::log::input::Opened;
 use crate::log::memory::Memory;
 use crate::log::rewarded::Rewarded;
+use crate::rng::Seed;
 
 pub use crate::log::input::Format;
 pub use crate::log::notes::Notes;
@@ -83,7 +86,10 @@ pub struct ReadOptions {
 /// # Ok::<(), foretell::Error>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Logs(Where);
+pub struct Logs {
+    place: Where,
+    half: Option<Half>,
+}
 
 #[derive(Clone, Debug)]
 enum Where {
@@ -94,18 +100,23 @@ enum Where {
 impl Logs {
     /// The trajectories of all these files, in order.
     pub fn files<P: Into<PathBuf>>(paths: impl IntoIterator<Item = P>, options: ReadOptions) -> Logs {
-        Logs(Where::Files { paths: paths.into_iter().map(Into::into).collect(), options })
+        Logs { place: Where::Files { paths: paths.into_iter().map(Into::into).collect(), options }, half: None }
     }
 
     /// Trajectories that are already there; `alphabet` names what they hold.
     pub fn memory(alphabet: Alphabet, trajectories: Vec<Trajectory>) -> Logs {
-        Logs(Where::Memory { alphabet: Arc::new(alphabet), trajectories: trajectories.into() })
+        Logs { place: Where::Memory { alphabet: Arc::new(alphabet), trajectories: trajectories.into() }, half: None }
+    }
+
+    /// A half of the trajectories, drawn at random, or the other half: each goes to one of the two.
+    pub fn half(&self, seed: Seed, other: bool) -> Logs {
+        Logs { place: self.place.clone(), half: Some(Half::new(seed, other)) }
     }
 
     /// Starts to read. The reader's alphabet begins with `alphabet`, and new names are added behind. If it
     /// [observes rewards](Alphabet::observes_rewards), so do the observations read.
     pub fn open(&self, alphabet: Alphabet) -> Result<Reader> {
-        let told = matches!(&self.0, Where::Memory { alphabet, .. } if alphabet.observes_rewards());
+        let told = matches!(&self.place, Where::Memory { alphabet, .. } if alphabet.observes_rewards());
         let (rewarded, alphabet) = match alphabet.observes_rewards() && !told {
             true => {
                 let (rewarded, plain) = Rewarded::new(alphabet);
@@ -114,7 +125,7 @@ impl Logs {
             false => (None, alphabet),
         };
         let mut book = Book { alphabet, ..Book::default() };
-        let sources = match &self.0 {
+        let sources = match &self.place {
             Where::Files { paths, .. } if paths.is_empty() => {
                 return Err(Error::data("no log files were given", "name at least one"));
             }
@@ -126,7 +137,7 @@ impl Logs {
                 Sources { open: Some(Box::new(memory)), paths: Arc::default(), opened: 0, options: ReadOptions::default() }
             }
         };
-        Ok(Reader { sources, book, rewarded })
+        Ok(Reader { sources, book, rewarded, half: self.half.clone() })
     }
 }
 
@@ -139,6 +150,7 @@ pub struct Reader {
     book: Book,
     /// Where observations are to tell rewards.
     rewarded: Option<Rewarded>,
+    half: Option<Half>,
 }
 
 /// The source that is being read, and the files behind it.
@@ -176,11 +188,23 @@ impl Reader {
     }
 }
 
+impl Reader {
+    /// The next trajectory of those to be read, as it stands in the logs.
+    fn next_plain(&mut self) -> Result<Option<Trajectory>> {
+        loop {
+            let next = self.sources.next(&mut self.book)?;
+            if next.is_none() || self.half.as_mut().is_none_or(Half::takes_next) {
+                return Ok(next);
+            }
+        }
+    }
+}
+
 impl Iterator for Reader {
     type Item = Result<Trajectory>;
 
     fn next(&mut self) -> Option<Result<Trajectory>> {
-        let next = self.sources.next(&mut self.book).and_then(|z| match (&mut self.rewarded, z) {
+        let next = self.next_plain().and_then(|z| match (&mut self.rewarded, z) {
             (Some(rewarded), Some(z)) => rewarded.tell(z, &self.book.alphabet).map(Some),
             (_, z) => Ok(z),
         });

@@ -64,6 +64,8 @@ pub struct Model {
     pub(crate) ngram: NGram,
     /// The POMDP it was refined to; then predictions are its own.
     pub(crate) refined: Option<Refined>,
+    /// Models of halves of the logs, over the same alphabet.
+    pub(crate) members: Vec<Model>,
     pub(crate) derived: Derived,
 }
 
@@ -120,6 +122,7 @@ impl Model {
             skipped: parts.skipped,
             ngram: parts.ngram,
             refined: None,
+            members: Vec::new(),
             derived: Derived::empty(),
         }
         .with_derived()
@@ -134,6 +137,17 @@ impl Model {
         }
         self.derived = Derived::of(&self);
         Ok(self)
+    }
+
+    /// Models of halves of the logs, which tell how sure predictions are; see [`ensemble`](crate::ensemble()).
+    pub fn members(&self) -> &[Model] {
+        &self.members
+    }
+
+    /// The model alone.
+    pub fn without_members(mut self) -> Model {
+        self.members = Vec::new();
+        self
     }
 
     /// d′, dimension of the predictive state.

@@ -236,6 +236,7 @@ fn average(values: &mut [f64], other: &[f64]) {
 /// The logs need not be those the model was learned from.
 pub fn plan(model: &Model, episodes: &[Trajectory], params: &PlanParams, progress: &mut dyn FnMut(Round)) -> Result<Plan> {
     params.validate()?;
+    let model = &model.clone().without_members();
     let left_open = params.planner == Planner::Auto;
     let planner = if left_open { suited(model, episodes, params.window) } else { params.planner };
     let params = PlanParams { planner, ..params.clone() };

@@ -191,7 +191,10 @@ impl<'a> Refinement<'a> {
         };
         let most = if fit.trial { TRIAL_ROUNDS.min(self.params.em_rounds) } else { self.params.em_rounds };
         let round = fit.round(&self.data, self.every)?;
-        if fit.round < most && fit.round - fit.gained.1 < self.params.patience {
+        // Who is still far behind after as many rounds as a trial has will not catch up.
+        let is_far_behind = |leader: &Fit| fit.judged < leader.judged - CLOSE;
+        let is_beaten = fit.round >= TRIAL_ROUNDS && self.leader.as_ref().is_some_and(is_far_behind);
+        if fit.round < most && fit.round - fit.gained.1 < self.params.patience && !is_beaten {
             self.fit = Some(fit);
             return Ok(Some(round));
         }

@@ -70,22 +70,33 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 fn forecast(model: &Model, state: &PredictiveState<'_>, plan: &[Action], args: &Args) -> anyhow::Result<()> {
     let alphabet = model.alphabet();
     let (mut rows, mut steps) = (Vec::new(), Vec::new());
-    for (i, (p, &a)) in state.forecast(plan).into_iter().zip(plan).enumerate() {
+    let sure = !model.members().is_empty();
+    for (i, ((p, spread), &a)) in state.forecast_with_spread(plan).into_iter().zip(plan).enumerate() {
         let ranked = report::ranked(&p);
         let symbol = |o: usize| alphabet.symbol(Observation(o as u32));
         for &(o, p) in ranked.iter().take(args.top) {
-            rows.push(vec![(i + 1).to_string(), alphabet.action_name(a).to_string(), symbol(o).to_string(), format!("{p:.4}")]);
+            let step = (i + 1).to_string();
+            let mut row = vec![step, alphabet.action_name(a).to_string(), symbol(o).to_string(), format!("{p:.4}")];
+            row.extend(sure.then(|| format!("{:.4}", spread[o])));
+            rows.push(row);
         }
         let listed: Vec<_> = ranked
             .iter()
-            .map(|&(o, p)| json!({ "observation": symbol(o).name, "terminal": symbol(o).terminal, "probability": p }))
+            .map(|&(o, p)| {
+                let mut entry = json!({ "observation": symbol(o).name, "terminal": symbol(o).terminal, "probability": p });
+                if sure {
+                    entry["spread"] = json!(spread[o]);
+                }
+                entry
+            })
             .collect();
         steps.push(json!({ "step": i + 1, "action": alphabet.action_name(a), "observations": listed, "unseen": state.unseen() }));
     }
     if args.json {
         return report::json(&steps);
     }
-    report::say(report::table(&["step", "action", "observation", "probability"], rows))?;
+    let columns = ["step", "action", "observation", "probability", "spread"];
+    report::say(report::table(&columns[..if sure { 5 } else { 4 }], rows))?;
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use foretell::evaluate::Sureness;
 use foretell::{Error, HorizonScore, Model, Score, domains, score};
 
 use crate::input::LogArgs;
@@ -53,7 +54,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     if args.json {
         return report::json(&score);
     }
-    print(&score)
+    print(&score, model.refined().is_some())
 }
 
 /// Horizons worth a row: all of the first five, then ever fewer, and the last.
@@ -61,7 +62,7 @@ fn shown(last: usize) -> impl Fn(usize) -> bool {
     move |n| n <= 5 || n == last || [7, 10, 13, 15, 20, 30, 50, 75].contains(&n) || n.is_multiple_of(100)
 }
 
-fn print(s: &Score) -> anyhow::Result<()> {
+fn print(s: &Score, is_refined: bool) -> anyhow::Result<()> {
     report::say(format!("{}, {}: {:.4} nats per step", plural(s.episodes, "episode"), plural(s.steps, "step"), s.per_step))?;
     let mut header = vec!["horizon", "episodes", "model", "± 95 %"];
     let mut columns: Vec<&[HorizonScore]> = Vec::new();
@@ -88,8 +89,12 @@ fn print(s: &Score) -> anyhow::Result<()> {
     report::say("\ncalibration: what was given a probability, and how often it happened")?;
     report::say(report::table(&["predicted", "happened", "predictions"], rows))?;
 
+    if let Some(Sureness { spread, coverage, .. }) = s.sureness {
+        let covered = coverage.map(|share| format!("; two spreads cover the truth in {} of predictions", percent(share)));
+        report::say(format!("\nthe ensemble's mean spread is {spread:.4}{}", covered.unwrap_or_default()))?;
+    }
     report::say(format!("\nfilter lost {}, {} of steps", plural(s.lost, "time"), percent(s.lost as f64 / s.steps as f64)))?;
-    if let Some(advice) = verdict(s) {
+    if let Some(advice) = verdict(s, is_refined) {
         report::say(advice)?;
     }
     if s.unseen > 0 {
@@ -99,15 +104,16 @@ fn print(s: &Score) -> anyhow::Result<()> {
 }
 
 /// Says so where a baseline predicts better, at the last horizon that enough episodes reach.
-fn verdict(s: &Score) -> Option<String> {
+fn verdict(s: &Score, is_refined: bool) -> Option<String> {
     const ENOUGH: u64 = 30;
     let last = s.horizons.iter().rev().find(|h| h.episodes >= ENOUGH)?;
     let at = |scores: &[HorizonScore]| scores[last.horizon - 1].log_likelihood;
     let (name, best) = s.baselines.iter().map(|(name, scores)| (name, at(scores))).max_by(|x, y| x.1.total_cmp(&y.1))?;
     (best > last.log_likelihood).then(|| {
-        format!(
-            "{name} predicts better at horizon {}: mix it in (--mix 0.2 or more), lower --rank, or learn from more episodes",
-            last.horizon
-        )
+        let remedy = match is_refined {
+            true => "refine with fewer --states, or learn from more episodes",
+            false => "mix it in (--mix 0.2 or more), lower --rank, refine the model, or learn from more episodes",
+        };
+        format!("{name} predicts better at horizon {}: {remedy}", last.horizon)
     })
 }

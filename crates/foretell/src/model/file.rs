@@ -25,6 +25,13 @@ struct Header {
     ngram_length: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     refined: Option<RefinedHeader>,
+    /// How many models of halves of the logs there are, each a file within the file.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    members: usize,
+}
+
+fn is_zero(n: &usize) -> bool {
+    *n == 0
 }
 
 impl Model {
@@ -50,6 +57,7 @@ impl Model {
             skipped: self.skipped,
             ngram_length: self.ngram.length,
             refined: self.refined.as_ref().map(Refined::header),
+            members: self.members.len(),
         };
         let (d, n) = (self.rank(), self.pairs.len());
         let pairs: Vec<u32> = self.pairs.iter().flat_map(|ao| [ao.action.0, ao.observation.0]).collect();
@@ -69,6 +77,8 @@ impl Model {
             Array::u32s("ngram_counts", &[counts.len()], counts),
         ];
         arrays.extend(self.refined.iter().flat_map(Refined::arrays));
+        let members = self.members.iter().enumerate();
+        arrays.extend(members.map(|(i, member)| Array::bytes(format!("member{i}"), member.to_bytes())));
         tensors::to_bytes(MODEL, header, &arrays)
     }
 
@@ -80,8 +90,14 @@ impl Model {
         let pairs = arrays.u32s("pairs")?;
         let n = pairs.len() / 2;
         let refined = header.refined.map(|refined| Refined::read(refined, &header.alphabet, &arrays)).transpose()?;
+        let member = |i| Model::from_bytes(&arrays.bytes(&format!("member{i}"))?, file);
+        let members = (0..header.members).map(member).collect::<Result<Vec<Model>>>()?;
+        if members.iter().any(|member| member.alphabet != header.alphabet) {
+            return Err(arrays.damaged("the members of its ensemble have other alphabets"));
+        }
         let model = Model {
             refined,
+            members,
             normalizer: arrays.sized("normalizer", arrays.f64s("normalizer")?, d)?,
             operators: arrays.sized("operators", arrays.f64s("operators")?, n * d * d)?,
             readouts: arrays.sized("readouts", arrays.f64s("readouts")?, n * d)?,

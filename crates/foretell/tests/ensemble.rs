@@ -1,0 +1,73 @@
+//! Ensembles: what their spread promises.
+
+use foretell::{
+    Filter, LearnParams, Logs, Model, PredictiveState, RefineParams, Seed, Trajectory, domains, ensemble, learn, refine, score,
+};
+
+fn logs(name: &str, episodes: usize, seed: u64) -> Logs {
+    let domain = domains::get(name).unwrap();
+    Logs::memory(domain.alphabet().clone(), domains::sample(&domain, episodes, 13, Seed(seed)).collect())
+}
+
+fn small() -> LearnParams {
+    LearnParams { rank: 8, test_dim: 128, history_dim: 128, ..LearnParams::default() }
+}
+
+#[test]
+fn two_halves_are_the_whole() {
+    let logs = logs("tiger", 200, 3);
+    let read = |logs: &Logs| -> Vec<Trajectory> {
+        let alphabet = domains::get("tiger").unwrap().alphabet().clone();
+        logs.open(alphabet).unwrap().collect::<Result<_, _>>().unwrap()
+    };
+    let (all, one, other) = (read(&logs), read(&logs.half(Seed(5), false)), read(&logs.half(Seed(5), true)));
+    assert_eq!(one.len() + other.len(), all.len());
+    // 4.2 standard deviations of 200 coins
+    assert!(one.len().abs_diff(100) < 30, "{}", one.len());
+    let (mut one, mut other) = (one.iter().peekable(), other.iter().peekable());
+    assert!(all.iter().all(|z| one.next_if(|x| *x == z).or_else(|| other.next_if(|x| *x == z)).is_some()));
+}
+
+#[test]
+fn spreads_cover_the_truth_and_shrink_with_more_episodes() {
+    let tiger = domains::get("tiger").unwrap();
+    let sureness = |episodes| {
+        let logs = logs("tiger", episodes, 3);
+        let model = refine(&learn(&logs, &small()).unwrap(), &logs, &RefineParams::default()).unwrap();
+        let model = ensemble(&model, &logs, 6, &mut |_| {}).unwrap();
+        score(&model, &self::logs("tiger", 300, 4), tiger.pomdp()).unwrap().sureness.unwrap()
+    };
+    let (few, many) = (sureness(100), sureness(1600));
+    // Sixteen times the episodes would leave a quarter of it, if as many rounds of EM were made on both.
+    assert!(many.spread < 0.8 * few.spread, "{few:?} {many:?}");
+    for sure in [few, many] {
+        // One draw of logs decides over all predictions, which share their errors.
+        assert!(sure.coverage.unwrap() > 0.8, "{sure:?}");
+    }
+}
+
+#[test]
+fn an_ensemble_predicts_what_its_model_does_and_survives_a_file() {
+    let logs = logs("colored-gridworld", 300, 3);
+    let alone = learn(&logs, &small()).unwrap();
+    let model = ensemble(&alone, &logs, 3, &mut |_| {}).unwrap();
+    assert_eq!(model.members().len(), 3);
+    assert!(model.members()[0] != model.members()[1]);
+    let read = Model::from_bytes(&model.to_bytes(), "model").unwrap();
+    assert!(read == model, "what was written is not what was read");
+    let walks: Vec<_> = logs.open(alone.alphabet().clone()).unwrap().take(5).collect::<Result<_, _>>().unwrap();
+    let (mut state, mut single) = (PredictiveState::new(&read), PredictiveState::new(&alone));
+    for z in walks {
+        state.reset();
+        single.reset();
+        for ao in z.steps {
+            assert_eq!(state.predict(ao.action), single.predict(ao.action));
+            assert!(state.spread().iter().all(|x| x.is_finite()) && state.spread().iter().any(|x| *x > 0.0));
+            assert!(single.spread().is_empty());
+            assert_eq!(state.update(ao), single.update(ao));
+        }
+    }
+    assert!(ensemble(&alone, &logs, 1, &mut |_| {}).is_err());
+    let other = self::logs("tiger", 30, 3);
+    assert!(ensemble(&alone, &other, 2, &mut |_| {}).unwrap_err().to_string().contains("never met"));
+}
