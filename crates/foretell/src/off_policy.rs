@@ -11,11 +11,12 @@ use crate::data::{Action, ActionObservation, End, Observation, Trajectory};
 use crate::error::{Error, Result};
 use crate::evaluate::Z95;
 use crate::experience::Steps;
-use crate::filter::PredictiveState;
+use crate::filter::{Filter, PredictiveState};
 use crate::fitted_q::FittedQ;
 use crate::model::Model;
 use crate::plan::Plan;
 use crate::policy::Policy;
+use crate::pomdp::Pomdp;
 use crate::returns::{Mean, Returns};
 use crate::rng::{Rng, Seed};
 use crate::tree_q::{Ensembles, Structure, TreeFit, TreeQ};
@@ -114,7 +115,8 @@ impl LogTest {
         Estimate { value: all, ci95: Z95 * replicates.sd() }
     }
 
-    /// The mean return of the policy in its own model, where a step earns what such steps earn in the logs.
+    /// The mean return of the policy in its own model, where a step earns what the model's POMDP says, or else what such steps earn
+    /// in the logs.
     fn rollouts(&self, plan: &Plan, model: &Model, rewards: &TreeQ) -> Estimate {
         let seed = self.seed.stream("rollouts");
         let returns: Vec<f64> = (0..self.rollouts as u64)
@@ -127,10 +129,15 @@ impl LogTest {
 
     fn rollout(&self, plan: &Plan, model: &Model, rewards: &TreeQ, rng: &mut Rng) -> f64 {
         let (mut policy, mut world) = (plan.policy(), PredictiveState::new(model));
+        let pomdp = model.refined().map(|refined| &refined.pomdp).filter(|pomdp| pomdp.has_rewards());
         let (mut sum, mut weight) = (0.0, 1.0);
         for _ in 0..self.max_steps {
             let action = policy.act(rng);
-            sum += weight * rewards.value(policy.state(), action);
+            let earned = |pomdp: &Pomdp| {
+                let belief = world.state().iter().enumerate().filter(|(_, b)| **b > 0.0);
+                belief.map(|(s, b)| b * pomdp.expected_reward(action, s)).sum()
+            };
+            sum += weight * pomdp.map_or_else(|| rewards.value(policy.state(), action), earned);
             weight *= self.discount;
             let Some(o) = rng.weighted(world.predict(action)) else { break };
             let ao = ActionObservation { action, observation: Observation(o as u32) };
