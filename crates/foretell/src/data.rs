@@ -180,8 +180,11 @@ impl Alphabet {
 }
 
 impl ObservationSymbol {
-    /// The symbol that tells the reward as well.
+    /// The symbol that tells the reward as well; the same, if it does already.
     pub fn with_reward(&self, reward: f64) -> ObservationSymbol {
+        if self.split_reward().is_some_and(|(_, told)| told == reward) {
+            return self.clone();
+        }
         // Without the sign of a zero.
         ObservationSymbol { name: format!("{}({})", self.name, reward + 0.0), terminal: self.terminal }
     }
@@ -315,6 +318,8 @@ mod tests {
             assert_eq!(symbol.with_reward(reward).split_reward(), Some((symbol.clone(), reward)));
         }
         assert_eq!(symbol.with_reward(-0.0), symbol.with_reward(0.0));
+        assert_eq!(symbol.with_reward(2.0).with_reward(2.0), symbol.with_reward(2.0));
+        assert_ne!(symbol.with_reward(2.0).with_reward(1.0), symbol.with_reward(2.0));
         assert_eq!(symbol.split_reward(), None);
     }
 

@@ -1,44 +1,64 @@
-//! Ensembles: how sure predictions are.
+//! Ensembles: better predictions, and how sure they are.
 //!
-//! A model of a random half of the episodes differs from that of all about as much as that one differs from the truth by chance: the
-//! variance of a mean over n/2 draws without replacement from n, around the mean of all, is that of the mean of n. So the spread
-//! of several such models, each with projections of its own, tells how sure a prediction is (Politis and Romano 1994). What all of them
-//! get wrong alike it does not show; [`score`](crate::score()) measures how often the truth is covered.
+//! Models of all logs that differ by their projections, and so by where EM begins, err in different ways: their mean is better than
+//! each. How far all of them may be off by chance they do not tell. Models of random halves of the episodes do: the variance of a mean over
+//! n/2 draws without replacement from n, around the mean of all, is that of the mean of n (Politis and Romano 1994). What all of
+//! them get wrong alike no spread shows; [`score`](crate::score()) measures how often the truth is covered.
 
 use crate::error::{Error, Result};
 use crate::learn::learn_over;
 use crate::log::Logs;
 use crate::model::Model;
 use crate::params::LearnParams;
-use crate::refine::{RefineParams, StateCount, refine};
+use crate::refine::{RefineParams, refine};
 use crate::rng::Seed;
 
-/// Most members.
+/// Most models of a kind.
 const MOST: usize = 100;
 
-/// The model with so many members, each learned from a half of its logs, refined if it is; `progress` hears of every one.
-///
-/// Two in turn have halves that complete each other. Predictions stay those of the model itself, which has seen all: the mean with
-/// its members is no better (see DEVIATIONS.md).
-pub fn ensemble(model: &Model, logs: &Logs, members: usize, progress: &mut dyn FnMut(usize)) -> Result<Model> {
-    if !(2..=MOST).contains(&members) {
-        return Err(Error::parameter("ensemble", members, format!("must be between 2 and {MOST}")));
+/// The models that predict with another, over the same alphabet.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Ensemble {
+    /// Of all logs: predictions are the mean with these.
+    pub members: Vec<Model>,
+    /// Of halves of the logs, of which two in turn complete each other: they tell how sure that is.
+    pub halves: Vec<Model>,
+}
+
+impl Ensemble {
+    /// Whether the model is alone.
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty() && self.halves.is_empty()
+    }
+}
+
+/// Makes a model one of `n` of all logs, which should be those it was learned from, and adds as many of halves, all refined if it
+/// is; `progress` hears of every one.
+pub fn ensemble(model: &Model, logs: &Logs, n: usize, progress: &mut dyn FnMut(usize)) -> Result<Model> {
+    if !(2..=MOST).contains(&n) {
+        return Err(Error::parameter("ensemble", n, format!("must be between 2 and {MOST}")));
     }
     let seed = Seed(model.params.seed).stream("ensemble");
-    let mut whole = model.clone().without_members();
-    for i in 0..members as u64 {
-        let half = logs.half(seed.index(i / 2), i % 2 == 1);
-        let params = LearnParams { seed: seed.stream("member").index(i).0, ..model.params.clone() };
-        let mut member = learn_over(model.alphabet(), &half, &params)?;
-        if *member.alphabet() != *model.alphabet() {
+    let mut done = 0;
+    let mut another = |logs: &Logs, seed: Seed| {
+        let params = LearnParams { seed: seed.0, ..model.params.clone() };
+        let mut other = learn_over(model.alphabet(), logs, &params)?;
+        if other.alphabet() != model.alphabet() {
             return Err(Error::data("the logs have symbols that the model never met", "give the logs it was learned from"));
         }
-        if let Some(refined) = model.refined() {
-            let (layout, states) = (refined.candidate.layout, StateCount::About(refined.candidate.states));
-            member = refine(&member, &half, &RefineParams { layout, states, ..RefineParams::default() })?;
+        if model.refined().is_some() {
+            // Each finds its own kind of states: that which was best for one may not suit where EM begins for another.
+            other = refine(&other, logs, &RefineParams::default())?;
         }
-        whole.members.push(member);
-        progress(i as usize + 1);
-    }
+        done += 1;
+        progress(done);
+        Ok(other)
+    };
+    let (all, halves) = (seed.stream("members"), seed.stream("halves"));
+    let members = (1..n as u64).map(|i| another(logs, all.index(i))).collect::<Result<_>>()?;
+    let half = |i: u64| logs.half(halves.index(i / 2), i % 2 == 1);
+    let halves = (0..n as u64).map(|i| another(&half(i), halves.stream("seeds").index(i))).collect::<Result<_>>()?;
+    let mut whole = model.clone();
+    whole.ensemble = Ensemble { members, halves };
     Ok(whole)
 }

@@ -271,7 +271,7 @@ impl Tally {
 
     /// The model itself, with its calibration and the spread of its ensemble.
     fn add_model(&mut self, model: &Model, zs: &[Trajectory], truth: Option<&Translation<'_>>) {
-        let mut exact = truth.filter(|_| !model.members().is_empty()).map(|truth| (truth, Belief::new(truth.pomdp)));
+        let mut exact = truth.filter(|_| !model.ensemble().is_empty()).map(|truth| (truth, Belief::new(truth.pomdp)));
         let (actions, symbols) = (model.alphabet().actions().len(), model.alphabet().observations().len());
         let mut filter = PredictiveState::new(model);
         for z in zs {
@@ -345,7 +345,7 @@ struct Translation<'p> {
 impl<'p> Translation<'p> {
     fn new(from: &Alphabet, pomdp: &'p Pomdp) -> Result<Self> {
         let to = pomdp.alphabet();
-        if from.observes_rewards() && !to.observes_rewards() {
+        if from.observes_rewards() && from.observations().iter().all(|symbol| to.same_observation(symbol).is_none()) {
             let problem = "the model's observations tell rewards, those of the exact model do not";
             return Err(Error::data(problem, "score it without the exact model"));
         }

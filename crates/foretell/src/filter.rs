@@ -63,19 +63,21 @@ pub struct PredictiveState<'m> {
     smoothed: Vec<f64>,
     ended: bool,
     lost: u64,
-    /// Those of the members of an ensemble.
+    /// Those of an ensemble: the other members, with which predictions are averaged, and the models of halves of the logs.
     members: Vec<PredictiveState<'m>>,
-    /// How far members are from the model in what was predicted last; empty without members.
+    halves: Vec<PredictiveState<'m>>,
+    /// How far the halves are from what was predicted last; empty without them.
     spread: Vec<f64>,
 }
 
 impl<'m> PredictiveState<'m> {
     /// The state at the start of an episode.
     pub fn new(model: &'m Model) -> Self {
-        let members: Vec<_> = model.members().iter().map(PredictiveState::new).collect();
-        let spread = vec![0.0; if members.is_empty() { 0 } else { model.alphabet().observations().len() }];
+        let states = |models: &'m [Model]| -> Vec<_> { models.iter().map(PredictiveState::new).collect() };
+        let (members, halves) = (states(&model.ensemble().members), states(&model.ensemble().halves));
+        let spread = vec![0.0; if halves.is_empty() { 0 } else { model.alphabet().observations().len() }];
         let belief = model.refined().map(|refined| Belief::new(&refined.pomdp));
-        PredictiveState { belief, members, spread, ..PredictiveState::linear(model) }
+        PredictiveState { belief, members, halves, spread, ..PredictiveState::linear(model) }
     }
 
     /// That of the linear model, refined or not.
@@ -91,6 +93,7 @@ impl<'m> PredictiveState<'m> {
             ended: false,
             lost: 0,
             members: Vec::new(),
+            halves: Vec::new(),
             spread: Vec::new(),
         }
     }
@@ -103,8 +106,8 @@ impl<'m> PredictiveState<'m> {
     /// P(o ‖ a) for every observation met in training; with [`unseen`](Self::unseen) they sum to 1.
     pub fn predict(&mut self, a: Action) -> &[f64] {
         self.predict_mixed(a);
-        self.members.iter_mut().for_each(|member| member.predict_mixed(a));
-        self.compare_members();
+        self.others().for_each(|other| other.predict_mixed(a));
+        self.consult_others();
         &self.probabilities
     }
 
@@ -113,19 +116,30 @@ impl<'m> PredictiveState<'m> {
         &self.probabilities
     }
 
-    /// How sure the last prediction is: for each observation the root mean square of how far the members of an ensemble are from
-    /// the model itself. Empty where there are none.
+    /// How sure the last prediction is: for each observation the root mean square of how far the models of halves of the logs are
+    /// from it. Empty for a model that is no ensemble.
     pub fn spread(&self) -> &[f64] {
         &self.spread
     }
 
-    /// How far members are from the model in what they predicted last.
-    fn compare_members(&mut self) {
+    /// The states of the other models of an ensemble.
+    fn others(&mut self) -> impl Iterator<Item = &mut PredictiveState<'m>> {
+        self.members.iter_mut().chain(&mut self.halves)
+    }
+
+    /// From what each model has predicted alone to the mean of the members, and to the spread of the halves around it.
+    fn consult_others(&mut self) {
         let seen = 1.0 - self.model.derived.unseen;
-        for (o, (&p, spread)) in self.probabilities.iter().zip(&mut self.spread).enumerate() {
-            let off = |member: &PredictiveState<'_>| member.probabilities[o] * seen / (1.0 - member.unseen()) - p;
-            let squares: f64 = self.members.iter().map(|member| off(member).powi(2)).sum();
-            *spread = (squares / self.members.len() as f64).sqrt();
+        let of = |other: &PredictiveState<'_>, o: usize| other.probabilities[o] * seen / (1.0 - other.unseen());
+        if !self.members.is_empty() {
+            for (o, p) in self.probabilities.iter_mut().enumerate() {
+                let sum: f64 = self.members.iter().map(|member| of(member, o)).sum();
+                *p = (*p + sum) / (self.members.len() + 1) as f64;
+            }
+        }
+        for (o, (p, spread)) in self.probabilities.iter().zip(&mut self.spread).enumerate() {
+            let squares: f64 = self.halves.iter().map(|half| (of(half, o) - p).powi(2)).sum();
+            *spread = (squares / self.halves.len() as f64).sqrt();
         }
     }
 
@@ -190,7 +204,7 @@ impl<'m> PredictiveState<'m> {
 
     /// Takes an action into account whose observation is missing: c ↦ Σ_o C_ao c, normalised. The episode goes on.
     pub fn update_missing(&mut self, a: Action) {
-        self.members.iter_mut().for_each(|member| member.update_missing(a));
+        self.others().for_each(|other| other.update_missing(a));
         self.miss(a);
     }
 
@@ -215,7 +229,7 @@ impl<'m> PredictiveState<'m> {
 
     /// Takes a step into account. After one that ends the episode nothing has a probability, until the next reset.
     pub fn observe(&mut self, ao: ActionObservation) {
-        self.members.iter_mut().for_each(|member| member.observe(ao));
+        self.others().for_each(|other| other.observe(ao));
         self.ended |= self.model.alphabet().observations().get(ao.observation.0 as usize).is_some_and(|o| o.terminal);
         if self.ended {
             return;
@@ -276,8 +290,8 @@ impl<'m> PredictiveState<'m> {
             if i > 0 {
                 filter.update_missing(plan[i - 1]);
                 filter.predict_alone(a);
-                filter.members.iter_mut().for_each(|member| member.predict_alone(a));
-                filter.compare_members();
+                filter.others().for_each(|other| other.predict_alone(a));
+                filter.consult_others();
             } else {
                 filter.predict(a);
             }
@@ -320,7 +334,7 @@ impl Filter for PredictiveState<'_> {
     fn reset(&mut self) {
         self.c.copy_from_slice(self.model.initial());
         self.belief.iter_mut().for_each(Belief::reset);
-        self.members.iter_mut().for_each(Filter::reset);
+        self.others().for_each(Filter::reset);
         self.past.reset();
         self.ended = false;
     }

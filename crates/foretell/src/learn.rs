@@ -103,7 +103,11 @@ fn learn_from(
 ) -> Result<Model> {
     params.validate()?;
     let mut kept = Kept::new();
+    let observes_rewards = begin.observes_rewards();
     let survey = survey(source, begin, params, &mut kept, progress)?;
+    if observes_rewards && survey.alphabet.observations().iter().all(|symbol| symbol.split_reward().is_none()) {
+        return Err(Error::data("the logs have no rewards to observe", "leave --observe-reward out"));
+    }
     let source = kept.all().map_or(source, |batches| Source::Held(&survey.alphabet, batches));
     let fingerprints = Fingerprints::of(&survey.alphabet);
     let mut features = Features::new(params, fingerprints);

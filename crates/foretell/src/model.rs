@@ -11,6 +11,7 @@ mod refined;
 use rustc_hash::FxHashMap;
 
 use crate::data::{Action, ActionObservation, Alphabet, Observation};
+use crate::ensemble::Ensemble;
 use crate::error::{Error, Result};
 use crate::ngram::NGram;
 use crate::operators::Operator;
@@ -64,8 +65,8 @@ pub struct Model {
     pub(crate) ngram: NGram,
     /// The POMDP it was refined to; then predictions are its own.
     pub(crate) refined: Option<Refined>,
-    /// Models of halves of the logs, over the same alphabet.
-    pub(crate) members: Vec<Model>,
+    /// Where it is an ensemble.
+    pub(crate) ensemble: Ensemble,
     pub(crate) derived: Derived,
 }
 
@@ -122,7 +123,7 @@ impl Model {
             skipped: parts.skipped,
             ngram: parts.ngram,
             refined: None,
-            members: Vec::new(),
+            ensemble: Ensemble::default(),
             derived: Derived::empty(),
         }
         .with_derived()
@@ -139,14 +140,14 @@ impl Model {
         Ok(self)
     }
 
-    /// Models of halves of the logs, which tell how sure predictions are; see [`ensemble`](crate::ensemble()).
-    pub fn members(&self) -> &[Model] {
-        &self.members
+    /// The models that predict with it; see [`ensemble`](crate::ensemble()).
+    pub fn ensemble(&self) -> &Ensemble {
+        &self.ensemble
     }
 
     /// The model alone.
-    pub fn without_members(mut self) -> Model {
-        self.members = Vec::new();
+    pub fn without_ensemble(mut self) -> Model {
+        self.ensemble = Ensemble::default();
         self
     }
 

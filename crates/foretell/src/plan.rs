@@ -161,7 +161,7 @@ impl PlanParams {
             return Err(Error::parameter("discount", self.discount, "must be between 0 and 1"));
         }
         if !(self.pessimism >= 0.0 && self.pessimism.is_finite()) {
-            return Err(Error::parameter("pessimism", self.pessimism, "must not be negative"));
+            return Err(Error::parameter("pessimism", self.pessimism, "must be a number that is not negative"));
         }
         self.tree_params().validate()
     }
@@ -236,7 +236,7 @@ fn average(values: &mut [f64], other: &[f64]) {
 /// The logs need not be those the model was learned from.
 pub fn plan(model: &Model, episodes: &[Trajectory], params: &PlanParams, progress: &mut dyn FnMut(Round)) -> Result<Plan> {
     params.validate()?;
-    let model = &model.clone().without_members();
+    let model = &model.clone().without_ensemble();
     let left_open = params.planner == Planner::Auto;
     let planner = if left_open { suited(model, episodes, params.window) } else { params.planner };
     let params = PlanParams { planner, ..params.clone() };

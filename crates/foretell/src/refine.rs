@@ -163,7 +163,14 @@ impl<'a> Refinement<'a> {
             best.maximise(&training);
         }
         let Fitted { pomdp, visits, reward_sd, fading, reward_memory } = finish::pomdp(self.model, &self.data, &best)?;
-        Ok(self.model.clone().refined_to(Refined { pomdp, visits, reward_sd, fading, reward_memory, candidate }))
+        Ok(self.model.clone().without_ensemble().refined_to(Refined {
+            pomdp,
+            visits,
+            reward_sd,
+            fading,
+            reward_memory,
+            candidate,
+        }))
     }
 
     /// The next candidate; after the last those in earnest that did well, if all were compared on a share.

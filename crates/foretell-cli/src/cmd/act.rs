@@ -3,7 +3,7 @@
 use std::io::{BufRead, stdin};
 use std::path::PathBuf;
 
-use foretell::{ActionObservation, Observation, Plan, Policy, Seed};
+use foretell::{ActionObservation, Observation, ObservationSymbol, Plan, Policy, Seed};
 
 use crate::report;
 
@@ -31,6 +31,10 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             "" => policy.reset(),
             "?" => policy.observe(ActionObservation { action, observation: unknown }),
             name => {
+                // However the reward is written.
+                let symbol = ObservationSymbol { name: name.to_string(), terminal: false };
+                let told = symbol.split_reward().filter(|_| alphabet.observes_rewards());
+                let name = &told.map_or(symbol, |(plain, reward)| plain.with_reward(reward)).name;
                 // Whoever tells that the episode has ended begins a new one with an empty line.
                 let observation = alphabet.observation(name).or(alphabet.terminal_observation(name)).unwrap_or_else(|| {
                     eprintln!("line {number}: observation {name:?} was never met in the logs of the policy");

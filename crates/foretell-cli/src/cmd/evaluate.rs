@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use foretell::baselines::Test;
 use foretell::off_policy::{Estimate, LogTest, LogValue};
 use foretell::returns::{Mean, Returns};
-use foretell::{Observation, Plan, Seed, Trajectory, domains};
+use foretell::{ActionObservation, Plan, Seed, Trajectory, domains};
 use serde::Serialize;
 
 use crate::input::LogArgs;
@@ -80,9 +80,13 @@ fn in_domain(args: &Args, plan: &Plan, domain: &str) -> anyhow::Result<()> {
     let by_seed: Vec<Returns> = (args.seed..args.seed + args.seeds).map(|seed| test(seed).returns(&policy)).collect();
     let all = Returns::pooled(&by_seed);
     let trial = domains::sample_with(&domain, &policy, TRIAL, max_steps, Seed(args.seed));
-    let seen: Vec<Observation> = trial.flat_map(|z| z.steps).map(|ao| ao.observation).collect();
-    let is_unknown = |o: &&Observation| plan.alphabet().same_observation(domain.alphabet().symbol(**o)).is_none();
-    let unknown = seen.iter().filter(is_unknown).count() as f64 / seen.len().max(1) as f64;
+    let (translated, beyond) = (policy(), plan.alphabet().observations().len());
+    let seen = trial.flat_map(|z| z.steps.into_iter().zip(z.rewards));
+    let is_unknown = |(ao, reward): (ActionObservation, Option<f64>)| {
+        translated.own_observation(ao.observation, reward.unwrap_or(0.0)).0 as usize >= beyond
+    };
+    let unknown: Vec<bool> = seen.map(is_unknown).collect();
+    let unknown = unknown.iter().filter(|is| **is).count() as f64 / unknown.len().max(1) as f64;
     if unknown > MUCH_UNKNOWN {
         let share = report::percent(unknown);
         eprintln!(

@@ -33,9 +33,9 @@ pub struct Args {
     refine: bool,
     #[command(flatten)]
     refinement: RefineOverrides,
-    /// Learn this many models of halves of the logs besides, whose spread tells how sure predictions are; 0 or at least 2
-    #[arg(long, default_value_t = 0, value_name = "N")]
-    ensemble: usize,
+    /// Average so many models, and learn as many of halves of the logs, whose spread tells how sure predictions are
+    #[arg(long, value_name = "N")]
+    ensemble: Option<usize>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -69,10 +69,9 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     if args.refine {
         (model, trace) = super::refine::refine(&model, &input.logs, &refinement).map_err(|e| input.blame(e))?;
     }
-    if args.ensemble > 0 {
-        let bar = RoundsBar::new(args.ensemble as u64);
-        model =
-            foretell::ensemble(&model, &input.logs, args.ensemble, &mut |i| bar.tell(i as u64)).map_err(|e| input.blame(e))?;
+    if let Some(n) = args.ensemble {
+        let bar = RoundsBar::new((2 * n as u64).saturating_sub(1));
+        model = foretell::ensemble(&model, &input.logs, n, &mut |i| bar.tell(i as u64)).map_err(|e| input.blame(e))?;
         bar.finish();
     }
     model.save(&args.output)?;
@@ -85,7 +84,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         return report::json(&json!({
             "model": output, "episodes": episodes, "steps": steps, "skipped": model.skipped(), "seconds": seconds,
             "actions": alphabet.actions().len(), "observations": alphabet.observations().len(), "pairs": model.pairs().len(),
-            "ensemble": model.members().len(), "rank": model.rank(), "spectrum": model.spectrum(), "params": model.params(),
+            "ensemble": args.ensemble, "rank": model.rank(), "spectrum": model.spectrum(), "params": model.params(),
             "refined": args.refine.then(|| super::refine::describe(&model, &trace)),
         }));
     }
@@ -98,8 +97,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     report::say(format!("  alphabet   {} actions, {} observations, {} pairs met", sizes.0, sizes.1, sizes.2))?;
     report::say(format!("  rank       {}, singular values {}", model.rank(), spectrum(model.spectrum(), model.rank())))?;
     super::refine::say(&model, &trace, &refinement)?;
-    if args.ensemble > 0 {
-        report::say(format!("  ensemble   {} of halves of the logs", plural(args.ensemble as u64, "model")))?;
+    if let Some(n) = args.ensemble {
+        report::say(format!("  ensemble   {n} models of all logs and {n} of halves"))?;
     }
     report::say(format!("  model      {output}"))?;
     Ok(())

@@ -71,7 +71,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     if args.json {
         let report = json!({
             "policy": args.output, "episodes": episodes.len(), "steps": steps, "seconds": seconds,
-            "start_value": value, "change": change, "params": plan.params(), "tried": support, "trace": trace,
+            "start_value": value, "change": change, "params": plan.params(), "support": support, "trace": trace,
         });
         return report::json(&report);
     }
@@ -84,13 +84,14 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             format!("{value:.4} at the start, by its own rosy estimate (last change {change:.1e})")
         }
     };
-    report::say(format!("  value      {value}, discounted and as if episodes were never cut"))?;
+    let less = if plan.params().pessimism > 0.0 { ", less what pessimism takes off" } else { "" };
+    report::say(format!("  value      {value}, discounted and as if episodes were never cut{less}"))?;
     if plan.params().planner == Planner::PointBased && change > FAR * bound {
         report::say("             far from its bound: try more --rounds, a lower --discount, --pessimism or --planner fitted-q")?;
     }
     report::say(format!("  decides by {}", regressor(plan.params())))?;
     report::say(format!(
-        "  tried      what it would do, {} times in such states (median over the logs; in one of twenty {} or fewer)",
+        "  support    what it would do was done {} times in such states (median over these logs; in one state of twenty, {} times or fewer)",
         report::count(support.median.round() as u64),
         report::count(support.low.round() as u64)
     ))?;

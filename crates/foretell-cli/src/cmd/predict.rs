@@ -7,6 +7,9 @@ use serde_json::json;
 
 use crate::report;
 
+/// What has less is not worth a row: it would read as nothing.
+const LEAST_SHOWN: f64 = 5e-5;
+
 /// Say what will be observed after a history if given actions are taken
 #[derive(clap::Args)]
 #[command(group = clap::ArgGroup::new("future").required(true).args(["actions", "test"]))]
@@ -70,7 +73,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 fn forecast(model: &Model, state: &PredictiveState<'_>, plan: &[Action], args: &Args) -> anyhow::Result<()> {
     let alphabet = model.alphabet();
     let (mut rows, mut steps) = (Vec::new(), Vec::new());
-    let sure = !model.members().is_empty();
+    let sure = !model.ensemble().is_empty();
     for (i, ((p, spread), &a)) in state.forecast_with_spread(plan).into_iter().zip(plan).enumerate() {
         let ranked = report::ranked(&p);
         let symbol = |o: usize| alphabet.symbol(Observation(o as u32));
@@ -78,6 +81,11 @@ fn forecast(model: &Model, state: &PredictiveState<'_>, plan: &[Action], args: &
             let step = (i + 1).to_string();
             let mut row = vec![step, alphabet.action_name(a).to_string(), symbol(o).to_string(), format!("{p:.4}")];
             row.extend(sure.then(|| format!("{:.4}", spread[o])));
+            rows.push(row);
+        }
+        if state.unseen() >= LEAST_SHOWN && ranked.len() <= args.top {
+            let mut row = vec![(i + 1).to_string(), alphabet.action_name(a).to_string(), "(anything new)".into()];
+            row.extend([format!("{:.4}", state.unseen())].into_iter().chain(sure.then(String::new)));
             rows.push(row);
         }
         let listed: Vec<_> = ranked
@@ -97,6 +105,9 @@ fn forecast(model: &Model, state: &PredictiveState<'_>, plan: &[Action], args: &
     }
     let columns = ["step", "action", "observation", "probability", "spread"];
     report::say(report::table(&columns[..if sure { 5 } else { 4 }], rows))?;
+    if sure {
+        report::say("\nspread: how far models of halves of the logs are from that, the root of the mean square")?;
+    }
     Ok(())
 }
 

@@ -38,6 +38,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let started = Instant::now();
     let model = Model::load(&args.model)?;
     let input = args.input.open()?;
+    let is_ensemble = !model.ensemble().is_empty();
     let (model, trace) = refine(&model, &input.logs, &params).map_err(|e| input.blame(e))?;
     model.save(&args.output)?;
     let seconds = started.elapsed().as_secs_f64();
@@ -48,6 +49,11 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         return report::json(&report);
     }
     report::say(format!("refined in {seconds:.2} s"))?;
+    if is_ensemble {
+        report::say(
+            "  ensemble   left out, as its models are linear; `foretell learn --refine --ensemble N` refines all of them",
+        )?;
+    }
     say(&model, &trace, &params)?;
     report::say(format!("  model      {}", args.output.display()))?;
     Ok(())
@@ -104,7 +110,7 @@ pub fn say(model: &Model, trace: &[EmRound], params: &RefineParams) -> anyhow::R
     }
     if refined.wants_rewards_observed() {
         report::say(format!(
-            "  rewards    tell more of the state than observations do (where they surprise, they did so before: correlation {:.2}); learn with --observe-reward",
+            "  rewards    tell more of the state than observations do (where they surprise, they did so before: correlation {:.2}); learn with --observe-reward, rounded to 100 values or fewer",
             refined.reward_memory
         ))?;
     }

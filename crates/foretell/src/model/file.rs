@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::refined::RefinedHeader;
 use super::{Derived, Model, Refined};
 use crate::data::{ActionObservation, Alphabet};
+use crate::ensemble::Ensemble;
 use crate::error::{Error, Result};
 use crate::ngram::NGram;
 use crate::params::LearnParams;
@@ -25,13 +26,9 @@ struct Header {
     ngram_length: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     refined: Option<RefinedHeader>,
-    /// How many models of halves of the logs there are, each a file within the file.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    members: usize,
-}
-
-fn is_zero(n: &usize) -> bool {
-    *n == 0
+    /// How many other models an ensemble has, of all logs and of halves, each a file within the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ensemble: Option<[usize; 2]>,
 }
 
 impl Model {
@@ -57,7 +54,7 @@ impl Model {
             skipped: self.skipped,
             ngram_length: self.ngram.length,
             refined: self.refined.as_ref().map(Refined::header),
-            members: self.members.len(),
+            ensemble: (!self.ensemble.is_empty()).then_some([self.ensemble.members.len(), self.ensemble.halves.len()]),
         };
         let (d, n) = (self.rank(), self.pairs.len());
         let pairs: Vec<u32> = self.pairs.iter().flat_map(|ao| [ao.action.0, ao.observation.0]).collect();
@@ -77,8 +74,10 @@ impl Model {
             Array::u32s("ngram_counts", &[counts.len()], counts),
         ];
         arrays.extend(self.refined.iter().flat_map(Refined::arrays));
-        let members = self.members.iter().enumerate();
-        arrays.extend(members.map(|(i, member)| Array::bytes(format!("member{i}"), member.to_bytes())));
+        for (name, models) in [("member", &self.ensemble.members), ("half", &self.ensemble.halves)] {
+            let models = models.iter().enumerate();
+            arrays.extend(models.map(|(i, model)| Array::bytes(format!("{name}{i}"), model.to_bytes())));
+        }
         tensors::to_bytes(MODEL, header, &arrays)
     }
 
@@ -90,14 +89,17 @@ impl Model {
         let pairs = arrays.u32s("pairs")?;
         let n = pairs.len() / 2;
         let refined = header.refined.map(|refined| Refined::read(refined, &header.alphabet, &arrays)).transpose()?;
-        let member = |i| Model::from_bytes(&arrays.bytes(&format!("member{i}"))?, file);
-        let members = (0..header.members).map(member).collect::<Result<Vec<Model>>>()?;
-        if members.iter().any(|member| member.alphabet != header.alphabet) {
-            return Err(arrays.damaged("the members of its ensemble have other alphabets"));
+        let read = |name: &str, n: usize| -> Result<Vec<Model>> {
+            (0..n).map(|i| Model::from_bytes(&arrays.bytes(&format!("{name}{i}"))?, file)).collect()
+        };
+        let [members, halves] = header.ensemble.unwrap_or_default();
+        let ensemble = Ensemble { members: read("member", members)?, halves: read("half", halves)? };
+        if ensemble.members.iter().chain(&ensemble.halves).any(|model| model.alphabet != header.alphabet) {
+            return Err(arrays.damaged("the models of its ensemble have other alphabets"));
         }
         let model = Model {
             refined,
-            members,
+            ensemble,
             normalizer: arrays.sized("normalizer", arrays.f64s("normalizer")?, d)?,
             operators: arrays.sized("operators", arrays.f64s("operators")?, n * d * d)?,
             readouts: arrays.sized("readouts", arrays.f64s("readouts")?, n * d)?,

@@ -28,7 +28,9 @@ impl Foresight {
     /// `None` if the model was learned from other logs: then there is nothing to compare.
     pub(super) fn of(model: &Model, episodes: &[Trajectory], longest: usize) -> Option<Foresight> {
         let steps: usize = episodes.iter().map(|z| z.steps.len()).sum();
-        if (model.episodes, model.steps) != (episodes.len() as u64, steps as u64) {
+        let symbols = model.alphabet().observations().len();
+        let is_known = |z: &Trajectory| z.steps.iter().all(|ao| (ao.observation.0 as usize) < symbols);
+        if (model.episodes, model.steps) != (episodes.len() as u64, steps as u64) || !episodes.iter().all(is_known) {
             return None;
         }
         let is_held = |i: usize| i.is_multiple_of(HELD_OUT) && i / HELD_OUT < MOST_HELD_OUT;
@@ -40,7 +42,6 @@ impl Foresight {
         let mut counter = Counter::new(longest);
         batches(&others).iter().for_each(|batch| counter.add(&fingerprints, batch));
         let ngram = counter.finish();
-        let symbols = model.alphabet().observations().len();
         let by_pairs = |length| held.iter().map(|z| by_ngram(&ngram, &fingerprints, symbols, length, z)).sum();
         let pairs = (1..=longest).map(by_pairs).collect();
 
@@ -63,7 +64,7 @@ impl Foresight {
 fn by_ngram(ngram: &NGram, fingerprints: &Fingerprints, symbols: usize, length: usize, z: &Trajectory) -> f64 {
     let (mut past, mut p) = (Past::new(length), vec![0.0; symbols]);
     let mut sum = 0.0;
-    for &ao in z.steps.iter().filter(|ao| (ao.observation.0 as usize) < symbols) {
+    for &ao in &z.steps {
         p.fill(1.0 / symbols as f64);
         ngram.smooth(fingerprints, &past, ao.action, &mut p);
         sum += p[ao.observation.0 as usize].max(LEAST).ln();

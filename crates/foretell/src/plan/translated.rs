@@ -43,7 +43,9 @@ impl Translation {
             let ours = (0..).map(Observation).zip(own.observations());
             let theirs = ours.filter_map(|(o, symbol)| {
                 let (plain, reward) = symbol.split_reward()?;
-                Some(((theirs.same_observation(&plain)?, reward.to_bits()), o))
+                // They may tell it themselves.
+                let their = theirs.same_observation(symbol).or_else(|| theirs.same_observation(&plain))?;
+                Some(((their, reward.to_bits()), o))
             });
             Arc::new(theirs.collect())
         });

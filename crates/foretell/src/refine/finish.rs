@@ -30,16 +30,17 @@ const NEVER_SEEN: f64 = 0.1;
 /// Sums over steps, weighted by how probable each state was.
 #[derive(Clone, Debug)]
 struct Rewards {
-    /// Of each (a, s): visits, and rewards.
+    /// Of each (a, s): visits, those with a known reward, and rewards.
     visits: Vec<f64>,
+    rewarded: Vec<f64>,
     sums: Vec<f64>,
     /// Of each (a, s, s′): Σ b(s) b(s′), where rewards are regressed.
     products: Vec<f64>,
     /// Of each (a, o′): count, sum, least and largest.
     of_pair: Vec<(f64, f64, f64, f64)>,
     all: Mean,
-    /// Whether all steps have rewards.
-    complete: bool,
+    /// Whether any step has a reward.
+    known: bool,
 }
 
 impl Rewards {
@@ -48,22 +49,24 @@ impl Rewards {
         Rewards {
             products: vec![0.0; if products <= LARGEST_REGRESSION { products } else { 0 }],
             visits: vec![0.0; actions * states],
+            rewarded: vec![0.0; actions * states],
             sums: vec![0.0; actions * states],
             of_pair: vec![(0.0, 0.0, f64::INFINITY, f64::NEG_INFINITY); actions * symbols],
             all: Mean::default(),
-            complete: true,
+            known: false,
         }
     }
 
     fn add(&mut self, other: &Rewards) {
         self.visits.iter_mut().zip(&other.visits).for_each(|(x, y)| *x += y);
+        self.rewarded.iter_mut().zip(&other.rewarded).for_each(|(x, y)| *x += y);
         self.sums.iter_mut().zip(&other.sums).for_each(|(x, y)| *x += y);
         self.products.iter_mut().zip(&other.products).for_each(|(x, y)| *x += y);
         for (x, y) in self.of_pair.iter_mut().zip(&other.of_pair) {
             *x = (x.0 + y.0, x.1 + y.1, x.2.min(y.2), x.3.max(y.3));
         }
         self.all.merge(&other.all);
-        self.complete &= other.complete;
+        self.known |= other.known;
     }
 }
 
@@ -168,13 +171,13 @@ fn rewards(data: &Data<'_>, latent: &Latent, symbols: usize) -> Result<Rewards> 
                 latent.track(&z.steps, lane, |t, set, belief| {
                     let ao = z.steps[t];
                     let a = ao.action.0 as usize;
-                    let reward = z.rewards.get(t).copied().flatten();
-                    sums.complete &= reward.is_some();
-                    let reward = reward.unwrap_or(0.0);
+                    set.iter().zip(belief).for_each(|(&s, p)| sums.visits[a * states + s as usize] += p);
+                    let Some(reward) = z.rewards.get(t).copied().flatten() else { return };
+                    sums.known = true;
                     sums.all.add(reward);
                     for (&s, p) in set.iter().zip(belief) {
                         let i = a * states + s as usize;
-                        sums.visits[i] += p;
+                        sums.rewarded[i] += p;
                         sums.sums[i] += p * reward;
                         if let Some(products) = sums.products.get_mut(i * states..(i + 1) * states) {
                             set.iter().zip(belief).for_each(|(&next, q)| products[next as usize] += p * q);
@@ -269,22 +272,22 @@ fn surprises(data: &Data<'_>, latent: &Latent, rules: &[RewardRule]) -> Result<S
 }
 
 fn rules(rewards: &Rewards, actions: usize, states: usize, symbols: usize) -> Vec<RewardRule> {
-    if !rewards.complete {
+    if !rewards.known {
         return Vec::new();
     }
     let by_pair = rewards.of_pair.iter().all(|&(n, _, least, largest)| n == 0.0 || largest - least <= SAME_REWARD);
     let mut rules = Vec::new();
     for a in 0..actions {
         if by_pair {
-            for (o, &(n, sum, ..)) in rewards.of_pair[a * symbols..(a + 1) * symbols].iter().enumerate() {
-                if n > 0.0 && sum != 0.0 {
-                    rules.push(RewardRule { action: Some(a), observation: Some(o), reward: sum / n, ..RewardRule::default() });
+            for (o, &(n, _, reward, _)) in rewards.of_pair[a * symbols..(a + 1) * symbols].iter().enumerate() {
+                if n > 0.0 && reward != 0.0 {
+                    rules.push(RewardRule { action: Some(a), observation: Some(o), reward, ..RewardRule::default() });
                 }
             }
             continue;
         }
         let of_action = a * states..(a + 1) * states;
-        let (visits, sums) = (&rewards.visits[of_action.clone()], &rewards.sums[of_action]);
+        let (visits, sums) = (&rewards.rewarded[of_action.clone()], &rewards.sums[of_action]);
         let mean = sums.iter().sum::<f64>() / visits.iter().sum::<f64>().max(1.0);
         let products = rewards.products.get(a * states * states..(a + 1) * states * states);
         let regressed = products.and_then(|products| regressed(products, visits, sums, mean));
