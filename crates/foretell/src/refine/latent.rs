@@ -144,8 +144,10 @@ impl Latent {
         met[START] = 0.0;
         for (&(_, s, next), n) in sorted(&hard.transitions) {
             met[next as usize] += n;
-            let place = self.place(s, next).expect("what was counted was met in sequence");
-            self.prior[place] += n;
+            // A step may have been given to a state that hardly emits its symbol: then it cannot be.
+            if let Some(place) = self.place(s, next) {
+                self.prior[place] += n;
+            }
         }
         for s in 0..self.layout.states {
             let row = self.starts[s]..self.starts[s + 1];
@@ -162,8 +164,9 @@ impl Latent {
     fn start_from(&mut self, hard: &HardCounts) {
         let mut counts = vec![0.0; self.t.len()];
         for (&(a, s, next), n) in sorted(&hard.transitions) {
-            let place = self.place(s, next).expect("what was counted was met in sequence");
-            counts[a as usize * self.columns.len() + place] += n;
+            if let Some(place) = self.place(s, next) {
+                counts[a as usize * self.columns.len() + place] += n;
+            }
         }
         self.maximise_transitions(counts);
         let emitted = |(o, active): (usize, &Vec<u32>)| -> Vec<f64> {

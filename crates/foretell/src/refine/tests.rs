@@ -148,3 +148,26 @@ fn rewards_that_can_be_had_once_are_noticed() {
     let always = refined(false);
     assert!(always.fading == 0.0 && !always.forgets_rewards(), "{}", always.fading);
 }
+
+#[test]
+fn what_was_counted_but_cannot_be_is_left_out() {
+    // So many endings that T is sparse. One state emits x and one y; a step was given to that of y which saw x.
+    const ENDS: u32 = 2100;
+    let mut alphabet = Alphabet::default();
+    let [x, y] = ["x", "y"].map(|name| alphabet.intern_observation(name).0);
+    for i in 0..ENDS {
+        alphabet.intern_terminal_observation(&i.to_string());
+    }
+    let layout = Layout::free(&alphabet, 2, |s, o| f64::from(u8::from(s as usize == o + 1)));
+    let start = ENDS + 2;
+    let triples = [(0, start, x), (0, start, y), (0, x, 2), (0, y, 3)].into_iter().collect();
+    let [begin, of_x, of_y, end] = [0, 1, 2, 3];
+    let mut hard = HardCounts::default();
+    hard.transitions.extend([((0, begin, of_x), 1.0), ((0, begin, of_y), 2.0), ((0, of_y, end), 1.0), ((0, of_y, end + 1), 1.0)]);
+    hard.emissions.extend([((of_x, x), 1.0), ((of_y, x), 1.0), ((of_y, y), 1.0)]);
+    let latent = Latent::new(layout, 1, &hard, &triples, &vec![1.0; ENDS as usize + 2]);
+    assert!(latent.is_sparse());
+    let mut lane = latent.lane();
+    latent.score(&[ActionObservation::new(0, y), ActionObservation::new(0, 3)], &mut lane);
+    assert!(lane.log_likelihood < 0.0 && lane.log_likelihood > -5.0, "{}", lane.log_likelihood);
+}
