@@ -57,6 +57,7 @@ results:
 	$(CARGO) run --release -p foretell-experiments --bin model-quality -- results
 	$(CARGO) run --release -p foretell-experiments --bin planning-quality -- results
 	$(CARGO) run --release -p foretell-experiments --bin refinement-quality -- results
+	$(CARGO) run --release -p foretell-experiments --bin refinement-domains -- results
 
 clean:
 	$(CARGO) clean
