@@ -56,6 +56,7 @@ fn command() -> clap::Command {
         .mut_subcommand("refine", |verb| cmd::with_defaults(verb, &refinement, &refinement))
         .mut_subcommand("plan", |verb| cmd::with_defaults(verb, &PlanParams::default(), &PlanParams::paper()))
         .mut_subcommand("agent", |verb| cmd::with_defaults(verb, &agent, &agent))
+        .mut_subcommand("agent", |verb| verb.mut_arg("agent_rounds", |rounds| rounds.visible_alias("rounds")))
 }
 
 fn run(cli: Cli) -> anyhow::Result<()> {
