@@ -49,7 +49,7 @@ use crate::rng::Seed;
 
 pub use crate::log::input::Format;
 pub use crate::log::notes::Notes;
-pub use crate::log::summary::{ActionCount, Lengths, ObservationCount, Rare, Rewards, Summary};
+pub use crate::log::summary::{ActionCount, Lengths, ObservationCount, Propensities, Rare, Rewards, Summary};
 pub use crate::log::write::Writer;
 
 /// What to do with an episode that has a bad row.

@@ -267,7 +267,10 @@ fn solved(model: &Model, planner: Planner, params: PlanParams, progress: &mut dy
         ));
     };
     if !refined.pomdp.has_rewards() {
-        return Err(Error::data("the model was refined on logs where nothing was ever earned", "refine it on logs with rewards"));
+        return Err(Error::data(
+            "the model was refined on logs without rewards, or where all are zero",
+            "refine it on logs with rewards",
+        ));
     }
     let pomdp = refined.pessimistic(params.pessimism);
     let solution = match planner {

@@ -49,11 +49,18 @@ fn overview(s: &Summary) -> anyhow::Result<()> {
     } else {
         report::say("  reward      none")?;
     }
+    if let Some(p) = s.propensities {
+        let known = format!("known; the least likely action taken had {:.4}", p.least);
+        report::say(format!(
+            "  propensity  {known}; weighted to actions taken alike, {} of the steps count",
+            percent(p.effective)
+        ))?;
+    }
     report::say(format!(
-        "  alphabet    {} actions, {} observations, {} pairs met",
-        s.actions.len(),
-        s.observations.len(),
-        count(s.distinct_pairs)
+        "  alphabet    {}, {}, {} met",
+        plural(s.actions.len() as u64, "action"),
+        plural(s.observations.len() as u64, "observation"),
+        plural(s.distinct_pairs, "pair")
     ))?;
     if s.skipped > 0 {
         report::say(format!(

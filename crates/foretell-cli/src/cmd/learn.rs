@@ -93,8 +93,9 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         report::say(format!("  skipped    {}", plural(model.skipped(), "bad episode")))?;
     }
     let alphabet = model.alphabet();
-    let sizes = (alphabet.actions().len(), alphabet.observations().len(), model.pairs().len());
-    report::say(format!("  alphabet   {} actions, {} observations, {} pairs met", sizes.0, sizes.1, sizes.2))?;
+    let sizes = [alphabet.actions().len(), alphabet.observations().len(), model.pairs().len()].map(|n| n as u64);
+    let (actions, observations) = (plural(sizes[0], "action"), plural(sizes[1], "observation"));
+    report::say(format!("  alphabet   {actions}, {observations}, {} met", plural(sizes[2], "pair")))?;
     report::say(format!("  rank       {}, singular values {}", model.rank(), spectrum(model.spectrum(), model.rank())))?;
     super::refine::say(&model, &trace, &refinement)?;
     if let Some(n) = args.ensemble {

@@ -34,6 +34,9 @@ pub struct Summary {
     pub rewards: Rewards,
     /// Whether every step tells how likely its action was.
     pub has_action_probabilities: bool,
+    /// How far actions were from being taken alike, where every step tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub propensities: Option<Propensities>,
     /// Episodes that were dropped.
     pub skipped: u64,
     /// Why the first of them was.
@@ -42,6 +45,16 @@ pub struct Summary {
     pub notes: Notes,
     /// What looks wrong or deserves attention, in plain sentences.
     pub findings: Vec<String>,
+}
+
+/// How likely the logged actions were.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Propensities {
+    /// The least likely action that was taken.
+    pub least: f64,
+    /// Effective sample size (Kish 1965) if steps are weighted as though all actions had been taken alike, as a share of the steps:
+    /// (Σ 1/π)² / (n Σ 1/π²).
+    pub effective: f64,
 }
 
 /// Lengths of the episodes.
@@ -157,7 +170,9 @@ impl Summary {
         names.sort();
         names.dedup();
         if let [only] = names[..] {
-            say(true, format!("there is one observation, {only:?}: there is nothing to predict"));
+            let varies = self.rewards.min != self.rewards.max;
+            let but = if varies { " but rewards, which can be made part of it (learn --observe-reward)" } else { "" };
+            say(true, format!("there is one observation, {only:?}: there is nothing to predict{but}"));
         }
         let symbols = (self.actions.len() + self.observations.len()) as u64;
         say(
@@ -209,6 +224,9 @@ struct Tally {
     pairs: FxHashSet<ActionObservation>,
     steps: u64,
     with_probability: u64,
+    /// Of π the least, and of 1/π the sum and the sum of squares.
+    least_probability: Option<f64>,
+    inverse: (f64, f64),
     rewards: u64,
     reward_sum: f64,
     nonzero: u64,
@@ -222,6 +240,10 @@ impl Tally {
         self.steps += length;
         self.terminated += u64::from(trajectory.end == End::Terminated);
         self.with_probability += trajectory.action_probabilities.len() as u64;
+        for &p in &trajectory.action_probabilities {
+            self.least_probability = Some(self.least_probability.map_or(p, |least| least.min(p)));
+            self.inverse = (self.inverse.0 + 1.0 / p, self.inverse.1 + 1.0 / (p * p));
+        }
         self.with_several_actions += u64::from(trajectory.steps.windows(2).any(|pair| pair[0].action != pair[1].action));
         for &step in &trajectory.steps {
             count(&mut self.actions, step.action.0);
@@ -250,7 +272,14 @@ impl Tally {
         let observations: Vec<_> = (alphabet.observations().iter().zip(&self.observations))
             .map(|(symbol, &count)| ObservationCount { name: symbol.name.clone(), terminal: symbol.terminal, count })
             .collect();
+        let has_action_probabilities = self.steps > 0 && self.with_probability == self.steps;
+        let (sum, squares) = self.inverse;
+        let effective = sum * sum / (self.steps as f64 * squares);
         Summary {
+            propensities: self
+                .least_probability
+                .filter(|_| has_action_probabilities)
+                .map(|least| Propensities { least, effective }),
             episodes,
             steps: self.steps,
             lengths: self.lengths(episodes),
@@ -267,7 +296,7 @@ impl Tally {
                 max: self.reward_range.map(|(_, max)| max),
                 nonzero: share(self.nonzero, self.rewards),
             },
-            has_action_probabilities: self.steps > 0 && self.with_probability == self.steps,
+            has_action_probabilities,
             skipped: 0,
             first_skipped: None,
             notes: Notes::default(),
@@ -348,8 +377,26 @@ mod tests {
         let says = |episodes: &[&[(&str, &str)]], what: &str| findings(episodes).iter().any(|finding| finding.contains(what));
         assert!(says(&[&[("N", "x"), ("N", "y")], &[("S", "x"), ("S", "y")]], "never changes within an episode"));
         assert!(says(&[&[("N", "x"), ("S", "x")]], "one observation, \"x\""));
+        assert!(says(&[&[("N", "x"), ("S", "x")]], "--observe-reward"));
         assert!(says(&[&[("N", "0.25"), ("S", "0.5")]], "look like measurements"));
         assert!(says(&[], "no episode"));
+    }
+
+    #[test]
+    fn the_effective_share_is_that_of_weights() {
+        let mut alphabet = Alphabet::default();
+        let action = alphabet.intern_action("N");
+        let step = ActionObservation { action, observation: alphabet.intern_observation("x") };
+        let of = |probabilities: &[f64]| {
+            let n = probabilities.len();
+            let action_probabilities = probabilities.to_vec();
+            let z = Trajectory { steps: vec![step; n], rewards: vec![None; n], action_probabilities, end: End::Truncated };
+            Summary::of(&Logs::memory(alphabet.clone(), vec![z])).unwrap().propensities.unwrap()
+        };
+        assert_eq!(of(&[0.25; 4]), Propensities { least: 0.25, effective: 1.0 });
+        // Weights 1 and 3: (1 + 3)² / (2·(1 + 9))
+        let uneven = of(&[0.75, 0.25]);
+        assert!(uneven.least == 0.25 && (uneven.effective - 0.8).abs() < 1e-12, "{uneven:?}");
     }
 
     #[test]
