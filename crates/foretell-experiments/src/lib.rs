@@ -1,6 +1,22 @@
-//! What the experiments share: statistics over seeds.
+//! What the experiments share: statistics over seeds, and the files of results.
+
+use std::fs;
+use std::io;
+use std::path::Path;
 
 use foretell::returns::Mean;
+use serde_json::Value;
+
+/// Writes `NAME.csv` (every seed), `NAME.md` (means over seeds) and `NAME.json` (what was run) into a folder, and prints the table.
+pub fn write(folder: &Path, name: &str, csv: &str, table: &str, manifest: &Value) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    let manifest = format!("{manifest:#}\n");
+    for (extension, text) in [("csv", csv), ("md", table), ("json", &manifest)] {
+        fs::write(folder.join(format!("{name}.{extension}")), text)?;
+    }
+    print!("{table}");
+    Ok(())
+}
 
 /// Numbers of several seeds.
 pub struct OverSeeds {

@@ -64,17 +64,12 @@ fn main() -> anyhow::Result<()> {
         eprintln!("{} done after {:.0} s", problem.name, started.elapsed().as_secs_f64());
         problems.push(problem);
     }
-    std::fs::create_dir_all(&folder)?;
-    let write = |extension, text: String| std::fs::write(folder.join(format!("classics.{extension}")), text);
-    write("csv", csv(&rows)?)?;
-    write("md", table(&problems, &rows)?)?;
     let manifest = json!({
         "episodes": EPISODES, "max_steps": MAX_STEPS, "test_episodes": TEST_EPISODES, "first_seed": FIRST_SEED, "quick": quick,
         "exact_seconds": EXACT_SECONDS, "learning": LearnParams::default(), "refinement": RefineParams::default(), "planning": PlanParams::default(),
         "version": env!("CARGO_PKG_VERSION"), "seconds": started.elapsed().as_secs_f64().round(),
     });
-    write("json", format!("{manifest:#}\n"))?;
-    print!("{}", table(&problems, &rows)?);
+    foretell_experiments::write(&folder, "classics", &csv(&rows)?, &table(&problems, &rows)?, &manifest)?;
     Ok(())
 }
 

@@ -36,16 +36,12 @@ fn main() -> anyhow::Result<()> {
         run(&domain, seed, &mut results)?;
         eprintln!("seed {seed} done after {:.0} s", started.elapsed().as_secs_f64());
     }
-    std::fs::create_dir_all(&folder)?;
-    std::fs::write(folder.join("model-quality.csv"), csv(&results)?)?;
-    std::fs::write(folder.join("model-quality.md"), table(&results)?)?;
     let manifest = json!({
         "domain": DOMAIN, "episodes": EPISODES, "max_steps": MAX_STEPS, "seeds": SEEDS, "mix": MIX,
         "default": LearnParams::default(), "paper": LearnParams::paper(),
         "version": env!("CARGO_PKG_VERSION"), "seconds": started.elapsed().as_secs_f64().round(),
     });
-    std::fs::write(folder.join("model-quality.json"), format!("{manifest:#}\n"))?;
-    print!("{}", table(&results)?);
+    foretell_experiments::write(&folder, "model-quality", &csv(&results)?, &table(&results)?, &manifest)?;
     Ok(())
 }
 

@@ -63,7 +63,6 @@ fn main() -> anyhow::Result<()> {
     let mut words = std::env::args().skip(1).filter(|arg| !arg.starts_with("--"));
     let folder = PathBuf::from(words.next().unwrap_or_else(|| "results".into()));
     let only = words.next();
-    std::fs::create_dir_all(&folder)?;
     for setting in SETTINGS.iter().filter(|setting| only.as_ref().is_none_or(|name| name == setting.domain)) {
         let started = Instant::now();
         let domain = domains::get(setting.domain)?;
@@ -72,18 +71,19 @@ fn main() -> anyhow::Result<()> {
             run(setting, &domain, seed, if quick { 10 } else { 1 }, &mut rows)?;
             eprintln!("{} seed {seed} done after {:.0} s", setting.domain, started.elapsed().as_secs_f64());
         }
-        let write =
-            |extension, text: String| std::fs::write(folder.join(format!("planning-{}.{extension}", setting.domain)), text);
-        write("csv", csv(&rows)?)?;
-        write("md", table(setting, &rows)?)?;
         let manifest = json!({
             "episodes": EPISODES, "paper_episodes": PAPER_EPISODES, "rank": RANK, "paper_rank": PAPER_RANK, "rounds": ROUNDS,
             "test_episodes": TEST_EPISODES, "first_seed": FIRST_SEED, "quick": quick, "discount": setting.discount,
             "default": PlanParams::default(), "paper": PlanParams::paper(),
             "version": env!("CARGO_PKG_VERSION"), "seconds": started.elapsed().as_secs_f64().round(),
         });
-        write("json", format!("{manifest:#}\n"))?;
-        print!("{}", table(setting, &rows)?);
+        foretell_experiments::write(
+            &folder,
+            &format!("planning-{}", setting.domain),
+            &csv(&rows)?,
+            &table(setting, &rows)?,
+            &manifest,
+        )?;
     }
     Ok(())
 }

@@ -42,17 +42,12 @@ fn main() -> anyhow::Result<()> {
             eprintln!("{name} seed {seed} done after {:.0} s", started.elapsed().as_secs_f64());
         }
     }
-    std::fs::create_dir_all(&folder)?;
-    let write = |extension, text: String| std::fs::write(folder.join(format!("refinement-domains.{extension}")), text);
-    write("csv", csv(&rows)?)?;
-    write("md", table(&rows)?)?;
     let manifest = json!({
         "domains": DOMAINS, "episodes": EPISODES, "test_episodes": TEST_EPISODES, "first_seed": FIRST_SEED, "quick": quick,
         "learning": LearnParams::default(), "refinement": RefineParams::default(),
         "version": env!("CARGO_PKG_VERSION"), "seconds": started.elapsed().as_secs_f64().round(),
     });
-    write("json", format!("{manifest:#}\n"))?;
-    print!("{}", table(&rows)?);
+    foretell_experiments::write(&folder, "refinement-domains", &csv(&rows)?, &table(&rows)?, &manifest)?;
     Ok(())
 }
 

@@ -45,17 +45,12 @@ fn main() -> anyhow::Result<()> {
         }
         eprintln!("seed {seed} done after {:.0} s", started.elapsed().as_secs_f64());
     }
-    std::fs::create_dir_all(&folder)?;
-    let write = |extension, text: String| std::fs::write(folder.join(format!("refinement-quality.{extension}")), text);
-    write("csv", csv(&rows)?)?;
-    write("md", table(&rows)?)?;
     let manifest = json!({
         "domain": DOMAIN, "max_steps": MAX_STEPS, "episodes": EPISODES, "test_episodes": TEST_EPISODES, "first_seed": FIRST_SEED,
         "quick": quick, "learning": LearnParams::default(), "refinement": RefineParams::default(),
         "version": env!("CARGO_PKG_VERSION"), "seconds": started.elapsed().as_secs_f64().round(),
     });
-    write("json", format!("{manifest:#}\n"))?;
-    print!("{}", table(&rows)?);
+    foretell_experiments::write(&folder, "refinement-quality", &csv(&rows)?, &table(&rows)?, &manifest)?;
     Ok(())
 }
 
