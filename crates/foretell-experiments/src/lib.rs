@@ -1,11 +1,30 @@
-//! What the experiments share: statistics over seeds, and the files of results.
+//! What the experiments share: their arguments, statistics over seeds, and the files of results.
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use foretell::returns::Mean;
 use serde_json::Value;
+
+/// What an experiment was asked for: `EXPERIMENT [FOLDER] [WORD…] [--quick]`.
+pub struct Arguments {
+    /// Where results go.
+    pub folder: PathBuf,
+    /// What else was named.
+    pub words: Vec<String>,
+    /// Whether little is enough.
+    pub quick: bool,
+}
+
+impl Arguments {
+    /// Of this process.
+    pub fn read() -> Arguments {
+        let (flags, mut words): (Vec<String>, Vec<String>) = std::env::args().skip(1).partition(|arg| arg.starts_with("--"));
+        let folder = if words.is_empty() { "results".into() } else { words.remove(0) };
+        Arguments { folder: folder.into(), words, quick: flags.iter().any(|flag| flag == "--quick") }
+    }
+}
 
 /// Writes `NAME.csv` (every seed), `NAME.md` (means over seeds) and `NAME.json` (what was run) into a folder, and prints the table.
 pub fn write(folder: &Path, name: &str, csv: &str, table: &str, manifest: &Value) -> io::Result<()> {

@@ -2,30 +2,34 @@
 
 mod file;
 mod foresight;
+mod greedy;
+mod support;
 mod translated;
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::data::{Action, ActionObservation, Alphabet, Trajectory};
+use crate::data::{Action, Alphabet, Trajectory};
 use crate::error::{Error, Result};
 use crate::experience::{States, Steps};
 use crate::filter::{Filter, PredictiveState};
 use crate::fitted_q::{Approximator, FittedQ, Round};
 use crate::memory::{LastObservations, WithLast};
-use crate::model::{Model, dot};
+use crate::model::Model;
 use crate::params::parameters;
-use crate::policy::{Policy, best};
+use crate::policy::Policy;
 use crate::pomdp::solve::{self, AlphaVector, Gap, PointBased};
 use crate::returns::Mean;
-use crate::rng::{Rng, Seed};
+use crate::rng::Seed;
 use crate::tree_q::{Ensembles, Structure, TreeFit, TreeQ};
 use crate::trees::{Targets, TreeParams};
 use crate::visits::Visits;
-use crate::window::{Recent, WindowFit, WindowMemory, WindowQ};
+use crate::window::{Recent, WindowFit, WindowQ};
 use foresight::Foresight;
 use translated::Translation;
 
+pub use greedy::Greedy;
+pub use support::Support;
 pub use translated::Translated;
 
 /// Most observations in a state: more would only dilute what a split of a tree can find.
@@ -180,18 +184,6 @@ pub struct Plan {
     model: Option<Model>,
     q: PlanQ,
 }
-
-/// How often what a plan would do had been tried in states like those of the logs.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Support {
-    /// Half of the states have fewer trials.
-    pub median: f64,
-    /// One in twenty has fewer.
-    pub low: f64,
-}
-
-/// The share of states that have fewer trials than [`Support::low`].
-const LOW: f64 = 0.05;
 
 /// Q̂ of trees, of a table, or the mean of both. Trees generalise and blur; a table does neither. What either gets wrong by
 /// chance the other halves, which counts where the best of several actions is taken.
@@ -390,30 +382,6 @@ impl Plan {
         episodes.par_iter().flat_map_iter(actions).collect()
     }
 
-    /// How often what it would do in the states of logged episodes was tried in such states.
-    pub fn support(&self, episodes: &[Trajectory]) -> Result<Support> {
-        let steps = Steps::of(&self.alphabet, episodes)?;
-        let (states, actions) = (self.states(episodes), self.actions(episodes));
-        let refined = self.model.as_ref().and_then(Model::refined).filter(|_| !self.q.vectors.is_empty());
-        let mut tried: Vec<f64> = match refined {
-            Some(refined) => {
-                let n = states.width();
-                let visits = |row: usize| {
-                    let a = actions[row].0 as usize;
-                    dot(&refined.visits[a * n..(a + 1) * n], states.row(row))
-                };
-                steps.list().iter().map(|step| visits(step.row)).collect()
-            }
-            None => {
-                let seed = Seed(self.params.seed).stream("plan").stream("visits");
-                Visits::new(&steps, &states, seed)?.of(steps.list().iter().map(|step| actions[step.row]))
-            }
-        };
-        tried.sort_unstable_by(f64::total_cmp);
-        let quantile = |share: f64| tried[(share * (tried.len() - 1) as f64) as usize];
-        Ok(Support { median: quantile(0.5), low: quantile(LOW) })
-    }
-
     fn filter(&self) -> Box<dyn Filter + Send + '_> {
         filter(&self.params, &self.alphabet, self.model.as_ref())
     }
@@ -432,79 +400,5 @@ impl Plan {
     ) -> Result<impl Fn() -> Translated<Greedy<'p>> + Send + Sync + use<'p>> {
         let translation = Translation::new(&self.alphabet, alphabet)?;
         Ok(move || Translated { inner: self.policy(), translation: translation.clone() })
-    }
-}
-
-/// Takes the action with the largest Q̂.
-pub struct Greedy<'p> {
-    trees: Option<&'p TreeQ>,
-    filter: Box<dyn Filter + Send + 'p>,
-    table: Option<WindowMemory<'p>>,
-    vectors: &'p [AlphaVector],
-    /// How many actions these vectors are for; some may begin with none.
-    actions: usize,
-}
-
-impl<'p> Greedy<'p> {
-    /// On trees over the states of any filter: an exact belief, the last observations.
-    pub fn new(trees: &'p TreeQ, filter: Box<dyn Filter + Send + 'p>) -> Greedy<'p> {
-        Greedy { trees: Some(trees), filter, table: None, vectors: &[], actions: 0 }
-    }
-
-    /// Where it stands.
-    pub fn state(&self) -> &[f64] {
-        self.filter.state()
-    }
-
-    /// Q̂(s, a) of every action, where it stands; −∞ for an action that no vector of a solved POMDP begins with.
-    pub fn values(&self) -> Vec<f64> {
-        if !self.vectors.is_empty() {
-            return self.values_of_vectors();
-        }
-        let (trees, table) =
-            (self.trees.map(|trees| trees.values(self.filter.state())), self.table.as_ref().map(WindowMemory::values));
-        match (trees, table) {
-            (Some(mut trees), Some(table)) => {
-                average(&mut trees, table);
-                trees
-            }
-            (Some(trees), None) => trees,
-            (None, table) => table.unwrap_or_default().to_vec(),
-        }
-    }
-
-    fn values_of_vectors(&self) -> Vec<f64> {
-        let belief = self.filter.state();
-        let mut values = vec![f64::NEG_INFINITY; self.actions];
-        for AlphaVector { action, values: vector } in self.vectors {
-            let value = &mut values[action.0 as usize];
-            *value = value.max(dot(vector, belief));
-        }
-        values
-    }
-
-    /// The action with the largest Q̂(s, a), the first of equals.
-    pub fn best(&self) -> Action {
-        best(self.values()).0
-    }
-}
-
-impl Policy for Greedy<'_> {
-    fn reset(&mut self) {
-        self.filter.reset();
-        self.table.iter_mut().for_each(WindowMemory::reset);
-    }
-
-    fn act(&mut self, _: &mut Rng) -> Action {
-        self.best()
-    }
-
-    fn probability(&self, _: Action) -> Option<f64> {
-        Some(1.0)
-    }
-
-    fn observe(&mut self, ao: ActionObservation) {
-        self.filter.observe(ao);
-        self.table.iter_mut().for_each(|table| table.observe(ao));
     }
 }

@@ -297,11 +297,16 @@ fn plans_are_made_on_logs_with_symbols_that_the_model_never_met() {
     let model = refine(&learn(&logs, &small(6)).unwrap(), &logs, &RefineParams::default()).unwrap();
     let mut alphabet = maze.alphabet().clone();
     walks[3].steps[0].observation = alphabet.intern_observation("fog");
-    let walks = over(&Logs::memory(alphabet, walks), &model);
+    let mut walks = over(&Logs::memory(alphabet, walks), &model);
     for planner in [Planner::Auto, Planner::FittedQ, Planner::Qmdp] {
         let made = plan(&model, &walks, &PlanParams { planner, rounds: 5, ..PlanParams::default() }, &mut |_| {}).unwrap();
         assert!(made.support(&walks).unwrap().median > 0.0, "{planner:?}");
     }
+    // A POMDP has its rewards already.
+    walks[0].rewards.fill(None);
+    let made = plan(&model, &walks, &PlanParams { planner: Planner::Qmdp, ..PlanParams::default() }, &mut |_| {}).unwrap();
+    assert!(made.support(&walks).unwrap().median > 0.0);
+    assert_eq!(made.support(&[]).unwrap().median, 0.0);
 }
 
 #[test]

@@ -4,13 +4,13 @@
 //! (what was run) into FOLDER, for the built-in problems and the files named.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 use foretell::baselines::Test;
 use foretell::pomdp::solve::{Gap, PointBased};
 use foretell::{Domain, LearnParams, Logs, PlanParams, RefineParams, Seed, domains, learn, plan, refine};
-use foretell_experiments::OverSeeds;
+use foretell_experiments::{Arguments, OverSeeds};
 use serde_json::json;
 
 const BUILT_IN: [&str; 2] = ["tiger", "float-reset"];
@@ -50,9 +50,7 @@ struct Row {
 }
 
 fn main() -> anyhow::Result<()> {
-    let quick = std::env::args().any(|arg| arg == "--quick");
-    let mut words = std::env::args().skip(1).filter(|arg| !arg.starts_with("--"));
-    let folder = PathBuf::from(words.next().unwrap_or_else(|| "results".into()));
+    let Arguments { folder, words, quick } = Arguments::read();
     let names: Vec<String> = BUILT_IN.iter().map(ToString::to_string).chain(words).collect();
     let started = Instant::now();
     let (mut problems, mut rows) = (Vec::new(), Vec::new());

@@ -5,11 +5,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::PathBuf;
 use std::time::Instant;
 
 use foretell::{Domain, HorizonScore, LearnParams, Logs, Projection, Seed, domains, learn, score};
-use foretell_experiments::OverSeeds;
+use foretell_experiments::{Arguments, OverSeeds};
 use serde_json::json;
 
 const DOMAIN: &str = "colored-gridworld";
@@ -28,7 +27,7 @@ const MIX: f64 = 0.2;
 type Results = BTreeMap<String, Vec<(Vec<f64>, f64)>>;
 
 fn main() -> anyhow::Result<()> {
-    let folder = PathBuf::from(std::env::args().nth(1).unwrap_or_else(|| "results".into()));
+    let Arguments { folder, .. } = Arguments::read();
     let started = Instant::now();
     let domain = domains::get(DOMAIN)?;
     let mut results = Results::new();

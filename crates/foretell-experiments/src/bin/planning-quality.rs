@@ -5,7 +5,6 @@
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
-use std::path::PathBuf;
 use std::time::Instant;
 
 use foretell::baselines::{Test, Tested};
@@ -14,7 +13,7 @@ use foretell::{
     Agent, AgentParams, Domain, LearnParams, Logs, Model, Plan, PlanParams, RefineParams, Seed, Trajectory, domains, learn, plan,
     refine,
 };
-use foretell_experiments::OverSeeds;
+use foretell_experiments::{Arguments, OverSeeds};
 use serde_json::json;
 
 /// Random episodes that policies are planned from, and those of Algorithm 2 in all.
@@ -59,11 +58,9 @@ struct Row {
 }
 
 fn main() -> anyhow::Result<()> {
-    let quick = std::env::args().any(|arg| arg == "--quick");
-    let mut words = std::env::args().skip(1).filter(|arg| !arg.starts_with("--"));
-    let folder = PathBuf::from(words.next().unwrap_or_else(|| "results".into()));
-    let only = words.next();
-    for setting in SETTINGS.iter().filter(|setting| only.as_ref().is_none_or(|name| name == setting.domain)) {
+    let Arguments { folder, words, quick } = Arguments::read();
+    let only = words.first();
+    for setting in SETTINGS.iter().filter(|setting| only.is_none_or(|name| name == setting.domain)) {
         let started = Instant::now();
         let domain = domains::get(setting.domain)?;
         let mut rows = Vec::new();

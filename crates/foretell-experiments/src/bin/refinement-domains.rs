@@ -4,11 +4,10 @@
 //! run) into FOLDER.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
 use std::time::Instant;
 
 use foretell::{Domain, HorizonScore, LearnParams, Logs, RefineParams, Seed, domains, learn, refine, score};
-use foretell_experiments::OverSeeds;
+use foretell_experiments::{Arguments, OverSeeds};
 use serde_json::json;
 
 /// Domains, and the horizon of their episodes.
@@ -30,9 +29,7 @@ struct Row {
 }
 
 fn main() -> anyhow::Result<()> {
-    let quick = std::env::args().any(|arg| arg == "--quick");
-    let folder = std::env::args().skip(1).find(|arg| !arg.starts_with("--")).unwrap_or_else(|| "results".into());
-    let folder = PathBuf::from(folder);
+    let Arguments { folder, quick, .. } = Arguments::read();
     let started = Instant::now();
     let mut rows = Vec::new();
     for (name, horizon) in DOMAINS {

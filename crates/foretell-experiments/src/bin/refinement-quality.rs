@@ -4,12 +4,11 @@
 //! was run) into FOLDER. Plain EM with dense states from a random start, and the linear model, are beside it.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
 use std::time::Instant;
 
 use foretell::refine::{StateCount, StateLayout};
 use foretell::{Domain, LearnParams, Logs, Model, RefineParams, Seed, domains, learn, refine, score};
-use foretell_experiments::OverSeeds;
+use foretell_experiments::{Arguments, OverSeeds};
 use serde_json::json;
 
 const DOMAIN: &str = "colored-gridworld";
@@ -33,9 +32,7 @@ struct Row {
 }
 
 fn main() -> anyhow::Result<()> {
-    let quick = std::env::args().any(|arg| arg == "--quick");
-    let folder = std::env::args().skip(1).find(|arg| !arg.starts_with("--")).unwrap_or_else(|| "results".into());
-    let folder = PathBuf::from(folder);
+    let Arguments { folder, quick, .. } = Arguments::read();
     let started = Instant::now();
     let domain = domains::get(DOMAIN)?;
     let mut rows = Vec::new();

@@ -1,0 +1,60 @@
+//! How often a plan does what was tried before.
+
+use serde::Serialize;
+
+use super::Plan;
+use crate::data::Trajectory;
+use crate::error::Result;
+use crate::experience::Steps;
+use crate::model::{Model, dot};
+use crate::rng::Seed;
+use crate::visits::Visits;
+
+/// How often what a plan would do had been tried in states like those of the logs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Support {
+    /// Half of the states have fewer trials.
+    pub median: f64,
+    /// One in twenty has fewer.
+    pub low: f64,
+}
+
+/// The share of states that have fewer trials than [`Support::low`].
+const LOW: f64 = 0.05;
+
+impl Plan {
+    /// How often what it would do in the states of logged episodes was tried in such states.
+    pub fn support(&self, episodes: &[Trajectory]) -> Result<Support> {
+        let (states, actions) = (self.states(episodes), self.actions(episodes));
+        let refined = self.model.as_ref().and_then(Model::refined).filter(|_| !self.q.vectors.is_empty());
+        let mut tried: Vec<f64> = match refined {
+            Some(refined) => {
+                let n = states.width();
+                let visits = |row: usize| {
+                    let a = actions[row].0 as usize;
+                    dot(&refined.visits[a * n..(a + 1) * n], states.row(row))
+                };
+                decisions(episodes).map(visits).collect()
+            }
+            None => {
+                let steps = Steps::of(&self.alphabet, episodes)?;
+                let seed = Seed(self.params.seed).stream("plan").stream("visits");
+                Visits::new(&steps, &states, seed)?.of(decisions(episodes).map(|row| actions[row]))
+            }
+        };
+        tried.sort_unstable_by(f64::total_cmp);
+        let last = tried.len().saturating_sub(1) as f64;
+        let quantile = |share: f64| tried.get((share * last) as usize).copied().unwrap_or(0.0);
+        Ok(Support { median: quantile(0.5), low: quantile(LOW) })
+    }
+}
+
+/// The rows of the states in which something was done: all but the last of each episode.
+fn decisions(episodes: &[Trajectory]) -> impl Iterator<Item = usize> {
+    let mut first = 0;
+    episodes.iter().flat_map(move |z| {
+        let rows = first..first + z.steps.len();
+        first = rows.end + 1;
+        rows
+    })
+}
