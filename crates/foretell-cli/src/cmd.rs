@@ -11,6 +11,7 @@ pub mod evaluate;
 pub mod export;
 pub mod inspect;
 pub mod learn;
+pub mod merge;
 pub mod plan;
 pub mod play;
 pub mod predict;
@@ -18,6 +19,7 @@ pub mod refine;
 pub mod sample;
 pub mod score;
 pub mod solve;
+pub mod update;
 pub mod watch;
 
 /// Sets of parameters.

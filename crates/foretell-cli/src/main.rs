@@ -32,6 +32,8 @@ struct Cli {
 enum Verb {
     Inspect(cmd::inspect::Args),
     Learn(cmd::learn::Args),
+    Update(cmd::update::Args),
+    Merge(cmd::merge::Args),
     Refine(cmd::refine::Args),
     Score(cmd::score::Args),
     Predict(cmd::predict::Args),
@@ -65,6 +67,8 @@ fn run(cli: Cli) -> anyhow::Result<()> {
     pool.install(|| match cli.verb {
         Verb::Inspect(args) => cmd::inspect::run(args),
         Verb::Learn(args) => cmd::learn::run(args),
+        Verb::Update(args) => cmd::update::run(args),
+        Verb::Merge(args) => cmd::merge::run(args),
         Verb::Refine(args) => cmd::refine::run(args),
         Verb::Score(args) => cmd::score::run(args),
         Verb::Predict(args) => cmd::predict::run(args),

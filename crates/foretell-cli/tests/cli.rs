@@ -288,7 +288,7 @@ fn flags_reach_the_saved_parameters() {
         "test_projection": "rademacher", "history_projection": "hashed", "test_dim": 50, "history_dim": 51,
         "max_test_length": 3, "history": "prefix", "history_length": 4, "cuts": "ragged", "start": "mixed", "rank": 6,
         "tolerance": 1e-5, "regression": "pseudo-inverse", "whitening_ridge": 0.5, "ridge": 0.25, "floor": 0.001,
-        "ngram_length": 2, "mix": 0.125, "observe_reward": true, "seed": 9,
+        "ngram_length": 2, "mix": 0.125, "observe_reward": true, "weighting": "propensity", "seed": 9,
     });
     let default = serde_json::to_value(LearnParams::default()).unwrap();
     assert_eq!(keys(&other), keys(&default), "the list above is not complete");

@@ -102,8 +102,7 @@ fn dense_phi(side: &crate::features::Side, sequences: &[Sequence], f: &Fingerpri
             phi[(j, j)] = 1.0;
         } else {
             let key = sequence.iter().fold(EMPTY, |key, &ao| extend(key, f.pair(ao)));
-            side.columns.add(key, phi.col_as_slice_mut(j));
-            side.columns.rescale(phi.col_as_slice_mut(j));
+            side.columns.add(key, side.columns.scale(), phi.col_as_slice_mut(j));
         }
     }
     phi
@@ -137,7 +136,7 @@ impl Literal {
 /// Observable matrices by indicator sums, with the special rows stacked on top of the compressed ones.
 fn compressed(moments: &[Moment], params: &LearnParams) -> [Vec<Mat<f64>>; 3] {
     let f = Fingerprints::of(&alphabet());
-    let features = Features::new(params, f.clone());
+    let features = Features::new(params, &alphabet());
     let all = |pick: fn(&Moment) -> &Vec<Sequence>| -> Vec<Sequence> {
         moments.iter().flat_map(|m| pick(m).clone()).collect::<BTreeSet<_>>().into_iter().collect()
     };

@@ -5,8 +5,10 @@
 //! Σ̂_H is the first row of Σ̂_TH and a symbol that ends the episode has a probability.
 //! χ_t = [specials | Σ φ_H(histories)]: see [`Features::specials`].
 
-use crate::data::{ActionObservation, CutRule};
-use crate::params::{History, LearnParams, Start};
+use std::ops::Range;
+
+use crate::data::{ActionObservation, Alphabet, CutRule};
+use crate::params::{History, LearnParams, Start, Weighting};
 use crate::projection::{Columns, Projection};
 use crate::rng::Seed;
 use crate::sequence::{EMPTY, Fingerprints, Vocabulary, extend};
@@ -22,15 +24,18 @@ pub(crate) struct Batch<'e> {
     pairs: Vec<u64>,
     /// Key of the history that ends before each step (prefix histories only).
     prefixes: Vec<u64>,
+    /// ρ of each step, how much likelier its action would have been if all were taken alike; empty where steps are not weighted.
+    ratios: Vec<f64>,
     pub(crate) episodes: Vec<Episode>,
 }
 
-/// One trajectory of a [`Batch`].
-#[derive(Clone, Copy)]
+/// One trajectory of a [`Batch`], or some of its cuts.
+#[derive(Clone, Debug)]
 pub(crate) struct Episode {
     pub(crate) first: usize,
     pub(crate) end: usize,
-    pub(crate) cuts: usize,
+    /// How many steps are before them.
+    pub(crate) cuts: Range<usize>,
     pub(crate) weight: f64,
 }
 
@@ -44,6 +49,12 @@ pub(crate) struct Place {
 }
 
 impl Batch<'_> {
+    /// ρ of a step.
+    #[inline(always)]
+    pub(crate) fn ratio(&self, at: usize) -> f64 {
+        self.ratios.get(at).copied().unwrap_or(1.0)
+    }
+
     /// The cuts of all episodes, in order.
     pub(crate) fn places(&self) -> impl Iterator<Item = Place> + '_ {
         self.episodes.iter().flat_map(Episode::places)
@@ -52,17 +63,18 @@ impl Batch<'_> {
 
 impl Episode {
     pub(crate) fn places(&self) -> impl Iterator<Item = Place> + use<> {
-        let Episode { first, end, cuts, weight } = *self;
-        (first..first + cuts).map(move |at| Place { first, at, end, weight })
+        let Episode { first, end, weight, .. } = *self;
+        (first + self.cuts.start..first + self.cuts.end).map(move |at| Place { first, at, end, weight })
     }
 }
 
 /// One side (tests or histories): special coordinates, then the columns of Φ.
+#[derive(Clone, Debug)]
 pub(crate) struct Side {
     pub(crate) specials: usize,
     pub(crate) columns: Columns,
     /// The sequences met, for the identity projection.
-    vocabulary: Vocabulary,
+    pub(crate) vocabulary: Vocabulary,
 }
 
 impl Side {
@@ -76,8 +88,19 @@ impl Side {
         self.specials + if self.is_identity() { self.vocabulary.len() } else { self.columns.dim() }
     }
 
+    /// What turns each coordinate of summed columns into that of a feature vector.
+    pub(crate) fn scales(&self) -> Vec<f64> {
+        let scale = self.columns.scale();
+        (0..self.rows()).map(|i| if i < self.specials { 1.0 } else { scale }).collect()
+    }
+
     pub(crate) fn is_identity(&self) -> bool {
         self.columns.projection() == Projection::Identity
+    }
+
+    /// Whether most coordinates of a column are not zero.
+    pub(crate) fn is_dense(&self) -> bool {
+        !self.is_hash() && !self.is_identity()
     }
 
     pub(crate) fn is_hash(&self) -> bool {
@@ -102,6 +125,7 @@ impl Side {
 }
 
 /// φ_T and φ_H, and which sequences of a cut they are summed over.
+#[derive(Clone, Debug)]
 pub(crate) struct Features {
     pub(crate) tests: Side,
     pub(crate) histories: Side,
@@ -109,11 +133,14 @@ pub(crate) struct Features {
     history: History,
     history_length: usize,
     start: Start,
+    weighting: Weighting,
+    /// What an action would have as probability if all were taken alike.
+    uniform: f64,
     fingerprints: Fingerprints,
 }
 
 impl Features {
-    pub(crate) fn new(params: &LearnParams, fingerprints: Fingerprints) -> Features {
+    pub(crate) fn new(params: &LearnParams, alphabet: &Alphabet) -> Features {
         let seed = Seed(params.seed);
         let specials = if params.history == History::Suffix { 2 } else { 1 };
         Features {
@@ -123,8 +150,16 @@ impl Features {
             history: params.history,
             history_length: params.history_length,
             start: params.start,
-            fingerprints,
+            weighting: params.weighting,
+            uniform: 1.0 / alphabet.actions().len() as f64,
+            fingerprints: Fingerprints::of(alphabet),
         }
+    }
+
+    /// The same features over an alphabet that has more symbols.
+    pub(crate) fn extended_to(self, alphabet: &Alphabet) -> Features {
+        let uniform = 1.0 / alphabet.actions().len() as f64;
+        Features { uniform, fingerprints: Fingerprints::of(alphabet), ..self }
     }
 
     /// The coordinate of χ that picks the start state: c₁ = ŜV̂ᵀe, with e the unit vector of this coordinate.
@@ -137,13 +172,27 @@ impl Features {
 
     /// Lays trajectories end to end. Weights scale what an episode adds to the sums.
     pub(crate) fn batch<'e>(&mut self, episodes: &'e Episodes, rule: CutRule) -> Batch<'e> {
+        self.some_cuts(episodes, |z| (0..rule.count(z.steps.len(), z.end), z.weight))
+    }
+
+    /// The same with given cuts and weights of the episodes.
+    pub(crate) fn some_cuts<'e>(
+        &mut self,
+        episodes: &'e Episodes,
+        cuts: impl Fn(&crate::source::Episode<'_>) -> (Range<usize>, f64),
+    ) -> Batch<'e> {
         let steps = episodes.steps();
         let pairs = steps.iter().map(|&ao| self.fingerprints.pair(ao)).collect();
-        let mut batch = Batch { steps, pairs, prefixes: Vec::new(), episodes: Vec::with_capacity(episodes.len()) };
+        let ratios = match self.weighting {
+            Weighting::None => Vec::new(),
+            Weighting::Propensity => episodes.probabilities().iter().map(|p| self.uniform / p).collect(),
+        };
+        let mut batch = Batch { steps, pairs, prefixes: Vec::new(), ratios, episodes: Vec::with_capacity(episodes.len()) };
         let mut first = 0;
         for z in episodes.iter() {
             let end = first + z.steps.len();
-            batch.episodes.push(Episode { first, end, cuts: rule.count(z.steps.len(), z.end), weight: z.weight });
+            let (cuts, weight) = cuts(&z);
+            batch.episodes.push(Episode { first, end, cuts, weight });
             first = end;
         }
         if self.history == History::Prefix {
@@ -160,18 +209,22 @@ impl Features {
                 batch.prefixes.push(key);
                 if !self.histories.is_identity() {
                     key = extend(key, batch.pairs[at]);
-                } else if at + 1 < e.first + e.cuts {
+                } else if at + 1 < e.first + e.cuts.end {
                     key = self.histories.vocabulary.intern(key, batch.steps[at]);
                 }
             }
         }
     }
 
-    /// Adds the tests and suffix histories of the batch's cuts to the vocabularies of identity projections.
-    pub(crate) fn learn_words(&mut self, batch: &Batch<'_>) {
+    /// Adds the tests and suffix histories of the batch's cuts to the vocabularies of identity projections; also the tests that
+    /// follow `next`, if asked for. (Those of them that are never met at a cut have rows of zeros in Σ̂_TH.)
+    pub(crate) fn learn_words(&mut self, batch: &Batch<'_>, after_next: bool) {
         for place in batch.places() {
             if self.tests.is_identity() {
                 self.learn_tests(batch, place);
+            }
+            if self.tests.is_identity() && after_next {
+                self.learn_tests(batch, Place { at: place.at + 1, ..place });
             }
             if self.histories.is_identity() && self.history == History::Suffix {
                 self.learn_suffixes(batch, place);
@@ -195,16 +248,17 @@ impl Features {
         }
     }
 
-    /// Calls `f` with the key of every test that succeeds from step `at` on.
+    /// Calls `f` with the key of every test that succeeds from step `at` on, and the product of the ratios of its steps.
     #[inline(always)]
-    pub(crate) fn each_test(&self, batch: &Batch<'_>, at: usize, end: usize, mut f: impl FnMut(u64)) {
-        let mut key = EMPTY;
+    pub(crate) fn each_test(&self, batch: &Batch<'_>, at: usize, end: usize, mut f: impl FnMut(u64, f64)) {
+        let (mut key, mut weight) = (EMPTY, 1.0);
         for i in at..end.min(at + self.max_test_length) {
             match self.tests.extend(key, batch.steps[i], batch.pairs[i]) {
                 Some(longer) => key = longer,
                 None => break,
             }
-            f(key);
+            weight *= batch.ratio(i);
+            f(key, weight);
         }
     }
 
@@ -240,25 +294,23 @@ impl Features {
         }
     }
 
-    /// out = ψ of the tests from step `at` on
+    /// out = ψ of the tests from step `at` on, in units of [`Side::scales`]
     pub(crate) fn fill_tests(&self, batch: &Batch<'_>, at: usize, end: usize, out: &mut [f64]) {
         with_wide_vectors(|| {
             out.fill(0.0);
             out[NULL_TEST] = 1.0;
             let columns = &mut out[self.tests.specials..];
-            self.each_test(batch, at, end, |key| self.tests.columns.add(key, columns));
-            self.tests.columns.rescale(columns);
+            self.each_test(batch, at, end, |key, weight| self.tests.columns.add(key, weight, columns));
         });
     }
 
-    /// out = χ of the cut
+    /// out = χ of the cut, in units of [`Side::scales`]
     pub(crate) fn fill_histories(&self, batch: &Batch<'_>, place: Place, out: &mut [f64]) {
         with_wide_vectors(|| {
             out.fill(0.0);
             let (specials, columns) = out.split_at_mut(self.histories.specials);
             specials.copy_from_slice(&self.specials(place)[..specials.len()]);
-            self.each_history(batch, place, |key| self.histories.columns.add(key, columns));
-            self.histories.columns.rescale(columns);
+            self.each_history(batch, place, |key| self.histories.columns.add(key, 1.0, columns));
         });
     }
 
@@ -266,9 +318,9 @@ impl Features {
     #[inline(always)]
     pub(crate) fn each_test_entry(&self, batch: &Batch<'_>, at: usize, end: usize, mut f: impl FnMut(usize, f64)) {
         f(NULL_TEST, 1.0);
-        self.each_test(batch, at, end, |key| {
+        self.each_test(batch, at, end, |key, weight| {
             let (row, value) = self.tests.entry(key);
-            f(row, value);
+            f(row, weight * value);
         });
     }
 
@@ -285,6 +337,43 @@ impl Features {
             f(row, value);
         });
     }
+}
+
+impl Features {
+    /// The non-zeros of ψ in place of what `out` has; `buffer` is only memory.
+    pub(crate) fn sparse_tests(
+        &self,
+        batch: &Batch<'_>,
+        at: usize,
+        end: usize,
+        buffer: &mut Vec<f64>,
+        out: &mut Vec<(u32, f64)>,
+    ) {
+        out.clear();
+        if self.tests.is_dense() {
+            buffer.resize(self.tests.rows(), 0.0);
+            self.fill_tests(batch, at, end, buffer);
+            out.extend(non_zeros(buffer));
+        } else {
+            self.each_test_entry(batch, at, end, |row, value| out.push((row as u32, value)));
+        }
+    }
+
+    /// The non-zeros of χ in place of what `out` has; `buffer` is only memory.
+    pub(crate) fn sparse_histories(&self, batch: &Batch<'_>, place: Place, buffer: &mut Vec<f64>, out: &mut Vec<(u32, f64)>) {
+        out.clear();
+        if self.histories.is_dense() {
+            buffer.resize(self.histories.rows(), 0.0);
+            self.fill_histories(batch, place, buffer);
+            out.extend(non_zeros(buffer));
+        } else {
+            self.each_history_entry(batch, place, |row, value| out.push((row as u32, value)));
+        }
+    }
+}
+
+fn non_zeros(values: &[f64]) -> impl Iterator<Item = (u32, f64)> {
+    (0..).zip(values).filter(|(_, x)| **x != 0.0).map(|(i, &x)| (i, x))
 }
 
 /// Runs `work`, compiled for the widest vectors the processor has. All of a feature vector is made in here, also what needs

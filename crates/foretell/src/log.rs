@@ -22,6 +22,7 @@ mod input;
 mod jsonl;
 mod memory;
 mod notes;
+mod overlap;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod recent;
@@ -38,6 +39,8 @@ mod write_parquet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::data::{Alphabet, Trajectory};
 use crate::error::{Error, Result};
 use crate::log::episodes::{Book, Episodes, Source};
@@ -49,6 +52,7 @@ use crate::rng::Seed;
 
 pub use crate::log::input::Format;
 pub use crate::log::notes::Notes;
+pub(crate) use crate::log::overlap::Overlap;
 pub use crate::log::summary::{ActionCount, Lengths, ObservationCount, Propensities, Rare, Rewards, Summary};
 pub use crate::log::write::Writer;
 
@@ -116,6 +120,11 @@ impl Logs {
     /// Starts to read. The reader's alphabet begins with `alphabet`, and new names are added behind. If it
     /// [observes rewards](Alphabet::observes_rewards), so do the observations read.
     pub fn open(&self, alphabet: Alphabet) -> Result<Reader> {
+        self.open_at(alphabet, Position::default())
+    }
+
+    /// [`Logs::open`] at a place where another reader, whose alphabet this is, has been.
+    pub(crate) fn open_at(&self, alphabet: Alphabet, position: Position) -> Result<Reader> {
         let told = matches!(&self.place, Where::Memory { alphabet, .. } if alphabet.observes_rewards());
         let (rewarded, alphabet) = match alphabet.observes_rewards() && !told {
             true => {
@@ -125,18 +134,30 @@ impl Logs {
             false => (None, alphabet),
         };
         let mut book = Book { alphabet, ..Book::default() };
-        let sources = match &self.place {
+        let file = position.file as usize;
+        let mut sources = match &self.place {
             Where::Files { paths, .. } if paths.is_empty() => {
                 return Err(Error::data("no log files were given", "name at least one"));
             }
             Where::Files { paths, options } => {
-                Sources { open: Some(open(&paths[0], *options, &mut book)?), paths: paths.clone(), opened: 1, options: *options }
+                let open = paths.get(file).map(|path| open(path, *options, &mut book)).transpose()?;
+                Sources { open, paths: paths.clone(), opened: file + 1, options: *options, taken: 0 }
             }
             Where::Memory { alphabet, trajectories } => {
                 let memory = Memory::new(alphabet, trajectories.clone(), &mut book.alphabet);
-                Sources { open: Some(Box::new(memory)), paths: Arc::default(), opened: 0, options: ReadOptions::default() }
+                let open = (file == 0).then(|| Box::new(memory) as Box<dyn Source>);
+                Sources { open, paths: Arc::default(), opened: 0, options: ReadOptions::default(), taken: 0 }
             }
         };
+        while sources.taken < position.episode {
+            if sources.next(&mut book)?.is_none() {
+                return Err(Error::data(
+                    "the logs are shorter than they were",
+                    "begin anew, without what is left of earlier work",
+                ));
+            }
+        }
+        book.skipped = position.skipped;
         Ok(Reader { sources, book, rewarded, half: self.half.clone() })
     }
 }
@@ -159,6 +180,25 @@ struct Sources {
     paths: Arc<[PathBuf]>,
     opened: usize,
     options: ReadOptions,
+    /// Trajectories taken from the source that is being read.
+    taken: u64,
+}
+
+/// A place between two trajectories of logs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Position {
+    /// The file that is being read, and how many trajectories of it have been.
+    file: u64,
+    episode: u64,
+    /// Bad episodes dropped so far.
+    skipped: u64,
+}
+
+impl Position {
+    /// After so many trajectories in memory.
+    pub(crate) fn of_episode(episode: u64) -> Position {
+        Position { episode, ..Position::default() }
+    }
 }
 
 impl Reader {
@@ -170,6 +210,16 @@ impl Reader {
     /// The alphabet, once everything is read.
     pub fn into_alphabet(self) -> Alphabet {
         self.rewarded.map_or(self.book.alphabet, Rewarded::into_alphabet)
+    }
+
+    /// Where it is.
+    pub(crate) fn position(&self) -> Position {
+        let Sources { open, paths, opened, taken, .. } = &self.sources;
+        let (file, episode) = match open {
+            Some(_) => (opened.saturating_sub(1), *taken),
+            None => (paths.len().max(1), 0),
+        };
+        Position { file: file as u64, episode, skipped: self.book.skipped }
     }
 
     /// How many episodes were dropped so far.
@@ -221,8 +271,10 @@ impl Sources {
     fn next(&mut self, book: &mut Book) -> Result<Option<Trajectory>> {
         while let Some(source) = &mut self.open {
             if let Some(trajectory) = source.next(book)? {
+                self.taken += 1;
                 return Ok(Some(trajectory));
             }
+            self.taken = 0;
             self.open = match self.paths.get(self.opened) {
                 Some(path) => Some(open(path, self.options, book)?),
                 None => None,

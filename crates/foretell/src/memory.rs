@@ -32,7 +32,7 @@ impl Codes {
         let (columns, fingerprints) = (Columns::new(Projection::Spherical, CODE, Seed(0)), Fingerprints::of(alphabet));
         let mut table = vec![0.0; symbols * CODE];
         for (o, code) in table.chunks_exact_mut(CODE).enumerate() {
-            columns.add(fingerprints.observation(o), code);
+            columns.add(fingerprints.observation(o), columns.scale(), code);
         }
         Codes { width: CODE, table }
     }

@@ -15,7 +15,7 @@ use crate::ensemble::Ensemble;
 use crate::error::{Error, Result};
 use crate::ngram::NGram;
 use crate::operators::Operator;
-use crate::params::LearnParams;
+use crate::params::{LearnParams, Weighting};
 use crate::sequence::Fingerprints;
 
 pub use refined::Refined;
@@ -77,7 +77,7 @@ pub(crate) struct Derived {
     pub(crate) first: Vec<usize>,
     /// Mean state after each observation over all actions, up to scale.
     pub(crate) mean_after: FxHashMap<Observation, Vec<f64>>,
-    /// Share of each action in the logs, π(a).
+    /// Share of each action in the logs, π(a); as if all were taken alike, where steps are weighted so.
     pub(crate) action_shares: Vec<f64>,
     /// Share of each observation in the logs for each action, |A| × |O|, add-half smoothed.
     pub(crate) unigram: Vec<f64>,
@@ -102,8 +102,8 @@ impl Model {
         for (ao, operator) in parts.pairs.iter().zip(&parts.operators) {
             // Nothing follows what ends the episode.
             let scale = if parts.alphabet.is_terminal(ao.observation) { 0.0 } else { parts.scale };
-            // Sums are stored by columns; the model stores rows, as NumPy reads them.
-            operators.extend((0..d * d).map(|i| operator.matrix[i % d * d + i / d] * scale));
+            // By rows, as NumPy reads them.
+            operators.extend((0..d * d).map(|i| operator.matrix[(i / d, i % d)] * scale));
             readouts.extend(operator.readout.iter().map(|w| w * parts.scale));
             mean_states.extend(operator.state.iter().map(|x| if operator.weight > 0.0 { x / operator.weight } else { 0.0 }));
         }
@@ -333,7 +333,10 @@ impl Derived {
         Derived {
             first,
             mean_after,
-            action_shares: action_counts.iter().map(|n| n / steps).collect(),
+            action_shares: match model.params.weighting {
+                Weighting::None => action_counts.iter().map(|n| n / steps).collect(),
+                Weighting::Propensity => vec![1.0 / actions as f64; actions],
+            },
             unigram,
             // Good–Turing, with half a symbol more so that it is never zero; at most a half for tiny logs.
             unseen: ((once + 0.5) / (steps + 1.0)).min(0.5),

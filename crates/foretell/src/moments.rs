@@ -1,392 +1,386 @@
-//! First pass: Σ̂_TH (and Σ̂_TT, Σ̂_HH where whitening needs them), in one streaming pass.
-//!
-//! Three layouts, one meaning. Hashed columns have a single non-zero, so a cut adds a few dozen numbers whatever the
-//! dimension. Dense columns are gathered and multiplied as one matrix product. The identity projection counts in a
-//! map. Sums are split over fixed lanes or blocks and reduced in their order: the number of threads changes nothing.
+//! What a model is learned from, in place of the logs: sums over their cuts, to which those of other logs can be added.
 
-use faer::linalg::matmul::matmul;
-use faer::{Accum, Mat, MatMut, MatRef, Par};
+mod file;
+mod merge;
+
+use faer::Mat;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use crate::data::ActionObservation;
-use crate::features::{Batch, Features, Place};
-use crate::sparse::SparseMatrix;
+use crate::bases::{self, Bases, Wide, bases};
+use crate::brand;
+use crate::data::{ActionObservation, Alphabet, CutRule, End};
+use crate::error::{Error, Result};
+use crate::features::{Batch, Features, NULL_TEST};
+use crate::log::Propensities;
+use crate::model::{Model, Parts};
+use crate::operators::Operator;
+use crate::pairs::PerPair;
+use crate::params::{Cuts, LearnParams, Regression, Weighting};
+use crate::rng::Seed;
+use crate::source::Episodes;
+use crate::sums::{Accumulator, Wanted};
+use crate::survey::Survey;
+use crate::svd::Svd;
 
-/// Independent sums into which hashed cuts are split; more would cost memory, fewer would leave threads idle.
-const LANES: usize = 4;
-/// Numbers of a gathered matrix Ψ or X (2 MiB, a level-2 cache): one product of many cuts
-/// reuses what rank-1 updates would load again.
-const GATHERED: usize = 1 << 18;
-/// Largest d_T·d_H for which Σ̂_{T,ao,H} of hashed columns is kept for each pair: beyond, a second pass over the logs costs less
-/// than the products with the bases.
-const LARGEST_KEPT: usize = 1 << 14;
-/// Most numbers kept over all pairs (64 MiB).
-const MOST_KEPT: usize = 1 << 23;
-/// Columns of a product that one task computes.
-const BLOCK: usize = 64;
+/// Largest dimension for which two-stage regression holds a covariance of uncompressed features (1 GiB each).
+const LARGEST_COVARIANCE: usize = 11_585;
+/// Steps of late episodes that are kept (32 MiB).
+const MOST_LATE: usize = 1 << 22;
 
-/// Which second moments are wanted beside Σ̂_TH.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
-    Joint,
-    JointAndCovariances,
-}
-
-/// Σ̂_TH, dense or sparse.
+/// Sums over logs, from which a model is had and to which those of other logs can be added.
+///
+/// Exact moments hold Σ̂_{T,ao,H} of every pair, and give the model that learning from all logs at once would have given. Compressed
+/// ones hold operators in bases twice as wide as the model's, which are turned into those of each update [H14 §3.2.2]: what lies
+/// outside them is lost.
+///
+/// ```
+/// use foretell::{Keep, LearnParams, Learner, Logs, Seed, domains, learn};
+///
+/// let tiger = domains::get("tiger")?;
+/// let logs = |seed| Logs::memory(tiger.alphabet().clone(), domains::sample(&tiger, 500, 20, Seed(seed)).collect());
+/// let params = LearnParams { rank: 3, ..LearnParams::default() };
+/// let learner = || Learner::new(&params).keep(Keep::Exact);
+///
+/// let mut moments = learner().learn(&logs(1))?.moments.expect("they are kept");
+/// moments.merge(learner().learn(&logs(2))?.moments.expect("they are kept"))?;
+/// assert_eq!(moments.model()?.trained_on().0, 1000);
+/// # Ok::<(), foretell::Error>(())
+/// ```
 #[derive(Clone, Debug)]
-pub(crate) enum Joint {
-    Dense(Mat<f64>),
-    Sparse(SparseMatrix),
+pub struct Moments {
+    pub(crate) params: LearnParams,
+    pub(crate) survey: Survey,
+    pub(crate) features: Features,
+    /// Which cuts the sums are over.
+    pub(crate) rule: CutRule,
+    /// Where operators are factored out and only Σ̂_TH is wanted, its sums over new logs alone.
+    pub(crate) sums: Accumulator,
+    pub(crate) kept: Kept,
+    pub(crate) late: Late,
 }
 
-/// The compressed moments, as sums over cuts.
+/// What is kept for operators.
 #[derive(Clone, Debug)]
-pub(crate) struct Moments {
-    /// Σ̂_TH, d_T × d_H; its first row is Σ̂_H.
-    pub(crate) joint: Joint,
-    /// Σ̂_TT and Σ̂_HH.
-    pub(crate) covariances: Option<(Mat<f64>, Mat<f64>)>,
-    /// Σ̂_{T,ao,H} for each pair, where they are small enough to keep: then operators need no second pass.
-    pub(crate) pairs: Option<Vec<PairSums>>,
+pub(crate) enum Kept {
+    Nothing,
+    Pairs(PerPair),
+    Cores(Cores),
 }
 
-/// Sums over the cuts whose next step is a given pair.
+/// Operators in wide bases.
 #[derive(Clone, Debug)]
-pub(crate) struct PairSums {
-    /// Σ ψ_{t+1} χ_tᵀ, d_T × d_H by columns
-    pub(crate) joint: Vec<f64>,
-    /// Σ ψ_{t+1}
-    pub(crate) tests: Vec<f64>,
-    /// Number of cuts (or their weight).
-    pub(crate) weight: f64,
+pub(crate) struct Cores {
+    pub(crate) wide: Wide,
+    pub(crate) operators: FxHashMap<ActionObservation, Operator>,
+    /// Σ̂_TH in these bases, where it is not held itself.
+    pub(crate) factors: Option<Factors>,
 }
 
-/// Sums for each pair in the making.
-struct PerPair {
-    slots: Slots,
-    sums: Vec<PairSums>,
+/// Ŝ, and Σ̂_H, as sums over cuts.
+#[derive(Clone, Debug)]
+pub(crate) struct Factors {
+    pub(crate) s: Vec<f64>,
+    pub(crate) histories: Vec<f64>,
 }
 
-/// Where each pair has its sums.
-pub(crate) type Slots = FxHashMap<ActionObservation, usize>;
+/// Terminated episodes some of whose cuts are used or not as the longest truncated episode tells (see [`CutRule`]), which other
+/// logs may change.
+#[derive(Clone, Debug)]
+pub(crate) struct Late {
+    pub(crate) episodes: Episodes,
+    /// There were too many to keep: from then on the rule stays as it is.
+    pub(crate) is_full: bool,
+}
 
-/// The places of a batch, grouped by the slot of their next step.
-pub(crate) fn grouped(batch: &Batch<'_>, slots: &Slots, places: impl Iterator<Item = Place>) -> Vec<Vec<Place>> {
-    let mut groups = vec![Vec::new(); slots.len()];
-    places.for_each(|place| groups[slots[&batch.steps[place.at]]].push(place));
-    groups
+/// The model in the making: bases and what needs no operators.
+pub(crate) struct Solution {
+    pub(crate) bases: Bases,
+    initial: Mat<f64>,
+    normalizer: Mat<f64>,
+    /// What sums are multiplied by.
+    scale: f64,
+    factors: Option<Factors>,
 }
 
 impl Moments {
-    /// Multiplies all moments: dividing by |Z| turns sums into probabilities and keeps the numbers near unity [H14 §7.1.3].
-    pub(crate) fn scale(&mut self, factor: f64) {
-        match &mut self.joint {
-            Joint::Dense(joint) => *joint *= factor,
-            Joint::Sparse(joint) => joint.scale(factor),
-        }
-        if let Some((tests, histories)) = &mut self.covariances {
-            *tests *= factor;
-            *histories *= factor;
-        }
-    }
-}
-
-/// Sums in the making.
-pub(crate) struct Accumulator {
-    wanted: Wanted,
-    layout: Layout,
-    per_pair: Option<PerPair>,
-}
-
-enum Layout {
-    Buckets(Vec<Sums>),
-    Dense(Sums, Buffers),
-    Counts(Counts),
-}
-
-/// Memory of gathered matrices, kept from one to the next.
-#[derive(Default)]
-struct Buffers {
-    psi: Vec<f64>,
-    chi: Vec<f64>,
-}
-
-/// Column-major sums; of symmetric ones only the lower triangle.
-struct Sums {
-    d_t: usize,
-    d_h: usize,
-    th: Vec<f64>,
-    tt: Vec<f64>,
-    hh: Vec<f64>,
-}
-
-impl Sums {
-    fn new(d_t: usize, d_h: usize, wanted: Wanted) -> Sums {
-        let square = |d: usize| if wanted == Wanted::JointAndCovariances { vec![0.0; d * d] } else { Vec::new() };
-        Sums { d_t, d_h, th: vec![0.0; d_t * d_h], tt: square(d_t), hh: square(d_h) }
-    }
-
-    fn merge(&mut self, other: &Sums) {
-        for (into, from) in [(&mut self.th, &other.th), (&mut self.tt, &other.tt), (&mut self.hh, &other.hh)] {
-            into.iter_mut().zip(from).for_each(|(x, y)| *x += y);
+    /// Of nothing yet, over an alphabet that may know something.
+    pub(crate) fn new(params: &LearnParams, alphabet: Alphabet) -> Moments {
+        let features = Features::new(params, &alphabet);
+        let survey = Survey::new(alphabet, params.ngram_length);
+        Moments {
+            sums: Accumulator::new(&features, wanted(params)),
+            rule: survey.rule(params),
+            survey,
+            features,
+            kept: Kept::Nothing,
+            late: Late::new(params.weighting),
+            params: params.clone(),
         }
     }
 
-    fn finish(self) -> Moments {
-        let mat = |values: &[f64], rows: usize| MatRef::from_column_major_slice(values, rows, values.len() / rows).to_owned();
-        let symmetric = |values: &[f64], d: usize| {
-            let lower = mat(values, d);
-            Mat::from_fn(d, d, |i, j| lower[(i.max(j), i.min(j))])
+    /// The parameters of the model.
+    pub fn params(&self) -> &LearnParams {
+        &self.params
+    }
+
+    /// The names of actions and observations met.
+    pub fn alphabet(&self) -> &Alphabet {
+        &self.survey.alphabet
+    }
+
+    /// Episodes and steps met.
+    pub fn trained_on(&self) -> (u64, u64) {
+        (self.survey.episodes, self.survey.steps)
+    }
+
+    /// How likely the logged actions were, where all logs tell.
+    pub fn propensities(&self) -> Option<Propensities> {
+        self.survey.overlap.propensities()
+    }
+
+    /// Whether they hold the moments of every pair.
+    pub fn is_exact(&self) -> bool {
+        matches!(self.kept, Kept::Pairs(_))
+    }
+
+    /// The length of truncated episodes that is taken for a time limit, though longer ones were met since; `None` where the longest is.
+    pub fn stale_limit(&self) -> Option<Option<usize>> {
+        (self.rule != self.survey.rule(&self.params)).then_some(self.rule.limit)
+    }
+
+    /// Prepares for the sums over new logs, which the survey has taken in: goes over to the rule for all logs, and says which cuts
+    /// that changes.
+    pub(crate) fn begin(&mut self) -> Adjustment {
+        self.features = self.features.clone().extended_to(&self.survey.alphabet);
+        let rule = if self.late.is_full { self.rule } else { self.survey.rule(&self.params) };
+        self.adopt(rule)
+    }
+
+    /// Goes over to another rule.
+    fn adopt(&mut self, rule: CutRule) -> Adjustment {
+        let old = std::mem::replace(&mut self.rule, rule);
+        let nothing = Late::new(self.params.weighting);
+        let episodes = if old == rule { nothing.episodes } else { std::mem::replace(&mut self.late, nothing).episodes };
+        self.late.keep(&episodes, rule);
+        let adjustment = Adjustment { episodes, old };
+        let batch = adjustment.batch(&mut self.features, rule);
+        self.add_batch(&batch, true);
+        adjustment
+    }
+
+    /// Adds the cuts of new episodes to the sums, to those of pairs as well if asked for, and keeps what other logs may change.
+    pub(crate) fn add(&mut self, episodes: &Episodes, to_pairs: bool, keep_late: bool) {
+        let batch = self.features.batch(episodes, self.rule);
+        self.add_batch(&batch, to_pairs);
+        if self.params.cuts == Cuts::Complete && keep_late {
+            self.late.keep(episodes, self.rule);
+        }
+    }
+
+    fn add_batch(&mut self, batch: &Batch<'_>, to_pairs: bool) {
+        self.features.learn_words(batch, matches!(self.kept, Kept::Pairs(_)));
+        self.sums.add(&self.features, batch);
+        if let Kept::Pairs(pairs) = &mut self.kept
+            && to_pairs
+        {
+            pairs.add(&self.features, batch);
+        }
+    }
+
+    /// Without what only helps summing.
+    pub(crate) fn compacted(mut self) -> Moments {
+        self.sums.compact();
+        self
+    }
+
+    /// Where factors of Σ̂_TH are kept, the next logs have sums of their own.
+    pub(crate) fn forget_sums(&mut self) {
+        self.sums = Accumulator::new(&self.features, self.sums.wanted);
+    }
+
+    /// Where two-stage regression would need too much memory.
+    pub(crate) fn check_size(&self) -> Result<()> {
+        let dim = self.features.tests.rows().max(self.features.histories.rows());
+        if self.sums.wanted == Wanted::JointAndCovariances && dim > LARGEST_COVARIANCE {
+            return Err(Error::data(
+                format!("two-stage regression on {dim} uncompressed sequences would need {} GiB", (dim * dim) >> 27),
+                "use the pseudo-inverse, shorter tests and histories, or a compressing projection",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The model.
+    pub fn model(&self) -> Result<Model> {
+        let solution = self.solve(matches!(self.kept, Kept::Cores(_)))?;
+        Ok(self.finish(&solution, None)?.0)
+    }
+
+    /// Everything but operators; with wide bases, if they are wanted.
+    pub(crate) fn solve(&self, wide: bool) -> Result<Solution> {
+        self.check_size()?;
+        let start = self.features.start_coordinate();
+        if let Kept::Cores(Cores { wide, factors: Some(factors), .. }) = &self.kept {
+            return self.solve_factored(wide, factors);
+        }
+        // The weight of the cuts at which the start state is read: |Z| if all episodes start alike.
+        let scale = self.scale(self.sums.entry(NULL_TEST, start))?;
+        let moments = self.sums.matrices(&self.features, scale);
+        let bases = bases(&moments, &self.params, wide)?;
+        let histories = bases::first_row(&moments.joint);
+        let initial = bases.u.transpose() * bases::column(&moments.joint, start); // c₁ = Ûᵀ Σ̂_TH e = ŜV̂ᵀe
+        let normalizer = bases.b.transpose() * &histories; // c_∞ᵀ = Σ̂_Hᵀ B, B = V̂Ŝ⁻¹
+        let factors = (wide && moments.covariances.is_none()).then(|| Factors::of(&bases, &histories, scale));
+        Ok(Solution { bases, initial, normalizer, scale, factors })
+    }
+
+    /// The same from factors of Σ̂_TH and its sums over new logs.
+    fn solve_factored(&self, wide: &Wide, factors: &Factors) -> Result<Solution> {
+        let new = bases::first_row(&self.sums.matrices(&self.features, 1.0).joint);
+        let old = |i: usize| factors.histories.get(i).copied().unwrap_or(0.0);
+        let histories = Mat::from_fn(new.nrows(), 1, |i, _| old(i) + new[(i, 0)]);
+        let start = self.features.start_coordinate();
+        let scale = self.scale(histories[(start, 0)])?;
+        let svd = Svd {
+            u: padded(&wide.tests, self.features.tests.rows()),
+            s: factors.s.iter().map(|s| s * scale).collect(),
+            v: padded(&wide.histories, self.features.histories.rows()),
         };
-        let covariances = (!self.tt.is_empty()).then(|| (symmetric(&self.tt, self.d_t), symmetric(&self.hh, self.d_h)));
-        Moments { joint: Joint::Dense(mat(&self.th, self.d_t)), covariances, pairs: None }
-    }
-}
-
-/// Sparse sums, (row, column) → value.
-#[derive(Default)]
-struct Counts {
-    th: FxHashMap<(u32, u32), f64>,
-    tt: FxHashMap<(u32, u32), f64>,
-    hh: FxHashMap<(u32, u32), f64>,
-}
-
-impl Accumulator {
-    /// For logs whose steps are all among `pairs`.
-    pub(crate) fn new(features: &Features, wanted: Wanted, pairs: &[ActionObservation]) -> Accumulator {
-        let (tests, histories) = (&features.tests, &features.histories);
-        let sums = || Sums::new(tests.rows(), histories.rows(), wanted);
-        let layout = if tests.is_identity() || histories.is_identity() {
-            Layout::Counts(Counts::default())
-        } else if tests.is_hash() && histories.is_hash() {
-            Layout::Buckets((0..LANES).map(|_| sums()).collect())
-        } else {
-            Layout::Dense(sums(), Buffers::default())
-        };
-        let (d_t, d_h) = (tests.rows(), histories.rows());
-        let small = d_t * d_h <= LARGEST_KEPT && pairs.len() * d_t * d_h <= MOST_KEPT;
-        let kept = small && wanted == Wanted::Joint && matches!(layout, Layout::Buckets(_));
-        let per_pair = kept.then(|| PerPair {
-            slots: pairs.iter().enumerate().map(|(slot, &ao)| (ao, slot)).collect(),
-            sums: vec![PairSums { joint: vec![0.0; d_t * d_h], tests: vec![0.0; d_t], weight: 0.0 }; pairs.len()],
-        });
-        Accumulator { wanted, layout, per_pair }
+        let delta = self.sums.matrices(&self.features, scale).joint;
+        let svd = brand::update(&svd, &delta, bases::kept_directions(&self.params), Seed(self.params.seed))?;
+        let bases = Bases::of_svd(svd, &self.params, true)?;
+        let d = bases.u.ncols();
+        // c₁ = ŜV̂ᵀe; B = V̂Ŝ⁻¹
+        let initial = Mat::from_fn(d, 1, |i, _| bases.spectrum[i] * bases.spectrum[i] * bases.b[(start, i)]);
+        let histories = histories * scale;
+        let normalizer = bases.b.transpose() * &histories;
+        let factors = Some(Factors::of(&bases, &histories, scale));
+        Ok(Solution { bases, initial, normalizer, scale, factors })
     }
 
-    /// Adds the cuts of a batch.
-    pub(crate) fn add(&mut self, features: &Features, batch: &Batch<'_>) {
-        match &mut self.layout {
-            Layout::Buckets(lanes) => {
-                let chunk = batch.episodes.len().div_ceil(LANES).max(1);
-                lanes.par_iter_mut().zip(batch.episodes.par_chunks(chunk)).for_each(|(lane, episodes)| {
-                    let places = episodes.iter().flat_map(|e| e.places());
-                    add_buckets(lane, features, batch, places);
-                });
-                if let Some(per_pair) = &mut self.per_pair {
-                    per_pair.add_buckets(features, batch);
-                }
-            }
-            Layout::Dense(sums, buffers) => add_dense(sums, buffers, features, batch),
-            Layout::Counts(counts) => add_counts(counts, features, batch, self.wanted),
+    fn scale(&self, start_weight: f64) -> Result<f64> {
+        if start_weight > 0.0 {
+            return Ok(1.0 / start_weight);
         }
+        let room = self.rule.room;
+        Err(Error::data(
+            format!("no episode is longer than {room} steps, so none has room for a step and the longest test after it"),
+            "give longer episodes or a smaller max_test_length",
+        ))
     }
 
-    pub(crate) fn finish(self, features: &Features) -> Moments {
-        let moments = match self.layout {
-            Layout::Buckets(lanes) => {
-                let total = lanes.into_iter().reduce(|mut total, lane| {
-                    total.merge(&lane);
-                    total
-                });
-                total.expect("LANES > 0").finish()
-            }
-            Layout::Dense(sums, _) => sums.finish(),
-            Layout::Counts(counts) => {
-                let (d_t, d_h) = (features.tests.rows(), features.histories.rows());
-                let covariances = (self.wanted == Wanted::JointAndCovariances).then(|| {
-                    let dense = |entries, d| SparseMatrix::from_entries(d, d, entries).to_dense();
-                    (dense(counts.tt, d_t), dense(counts.hh, d_h))
-                });
-                Moments { joint: Joint::Sparse(SparseMatrix::from_entries(d_t, d_h, counts.th)), covariances, pairs: None }
+    /// The model, with the operators of new logs in the bases that were found, wide ones if there are; and what is to be kept of
+    /// compressed moments.
+    pub(crate) fn finish(&self, solution: &Solution, new: Option<Vec<Operator>>) -> Result<(Model, Option<Cores>)> {
+        let Solution { bases, initial, normalizer, scale, factors } = solution;
+        let pairs = self.survey.pairs();
+        let (operators, cores) = match &bases.wide {
+            None => (new.unwrap_or_else(|| self.of_pairs(&pairs, &bases.u, &bases.b)), None),
+            Some(wide) => {
+                let mut cores = self.in_bases(&pairs, wide);
+                new.iter().flatten().zip(&mut cores).for_each(|(new, core)| core.merge(new));
+                let (left, right) = (bases.u.transpose() * &wide.tests, wide.histories.transpose() * &bases.b);
+                let operators = cores.iter().map(|core| core.rotated(&left, &right)).collect();
+                let operators_of = pairs.iter().copied().zip(cores).collect();
+                (operators, Some(Cores { wide: wide.clone(), operators: operators_of, factors: factors.clone() }))
             }
         };
-        Moments { pairs: self.per_pair.map(|p| p.sums), ..moments }
+        let survey = &self.survey;
+        let model = Model::assemble(Parts {
+            params: self.params.clone(),
+            initial: initial.col_as_slice(0).to_vec(),
+            normalizer: normalizer.col_as_slice(0).to_vec(),
+            operators,
+            scale: *scale,
+            pair_counts: pairs.iter().map(|ao| survey.counts[ao]).collect(),
+            pairs,
+            spectrum: bases.spectrum.clone(),
+            alphabet: survey.alphabet.clone(),
+            episodes: survey.episodes,
+            steps: survey.steps,
+            skipped: survey.skipped,
+            ngram: survey.counter.finish(),
+        })?;
+        Ok((model, cores))
+    }
+
+    /// LᵀΣ̂_{T,ao,H}R of the moments that are kept for each pair.
+    fn of_pairs(&self, pairs: &[ActionObservation], left: &Mat<f64>, right: &Mat<f64>) -> Vec<Operator> {
+        let zero = Operator::zero(left.ncols(), right.ncols());
+        let Kept::Pairs(kept) = &self.kept else { return vec![zero; pairs.len()] };
+        let of = |ao: &ActionObservation| {
+            kept.of(*ao).map_or_else(|| zero.clone(), |sums| Operator::of(sums, &self.features, left, right))
+        };
+        pairs.par_iter().map(of).collect()
+    }
+
+    /// What is kept of operators, in new wide bases.
+    fn in_bases(&self, pairs: &[ActionObservation], wide: &Wide) -> Vec<Operator> {
+        let Kept::Cores(cores) = &self.kept else { return self.of_pairs(pairs, &wide.tests, &wide.histories) };
+        let left = wide.tests.transpose() * padded(&cores.wide.tests, wide.tests.nrows());
+        let right = padded(&cores.wide.histories, wide.histories.nrows()).transpose() * &wide.histories;
+        let zero = Operator::zero(left.nrows(), right.ncols());
+        pairs.iter().map(|ao| cores.operators.get(ao).map_or_else(|| zero.clone(), |core| core.rotated(&left, &right))).collect()
     }
 }
 
-/// A few dozen additions for each cut, whatever the dimensions.
-fn add_buckets(sums: &mut Sums, features: &Features, batch: &Batch<'_>, places: impl Iterator<Item = Place>) {
-    let (mut psi, mut chi) = (Vec::new(), Vec::new());
-    for place in places {
-        psi.clear();
-        chi.clear();
-        features.each_test_entry(batch, place.at, place.end, |row, value| psi.push((row, value)));
-        features.each_history_entry(batch, place, |row, value| chi.push((row, value)));
-        for &(h, x) in &chi {
-            let column = &mut sums.th[h * sums.d_t..(h + 1) * sums.d_t];
-            psi.iter().for_each(|&(t, y)| column[t] += place.weight * x * y);
-        }
-        if !sums.tt.is_empty() {
-            add_square(&mut sums.tt, sums.d_t, &psi, place.weight);
-            add_square(&mut sums.hh, sums.d_h, &chi, place.weight);
-        }
+fn wanted(params: &LearnParams) -> Wanted {
+    match params.regression {
+        Regression::PseudoInverse => Wanted::Joint,
+        Regression::TwoStage => Wanted::JointAndCovariances,
     }
 }
 
-/// The lower triangle of Σ x xᵀ.
-fn add_square(sums: &mut [f64], d: usize, x: &[(usize, f64)], weight: f64) {
-    for &(j, y) in x {
-        for &(i, x) in x.iter().filter(|(i, _)| *i >= j) {
-            sums[j * d + i] += weight * x * y;
-        }
-    }
+/// The matrix with rows of zeros behind: for sequences that it has not met.
+fn padded(matrix: &Mat<f64>, rows: usize) -> Mat<f64> {
+    Mat::from_fn(rows, matrix.ncols(), |i, j| if i < matrix.nrows() { matrix[(i, j)] } else { 0.0 })
 }
 
-/// Gathers ψ and χ of the cuts as matrices Ψ, X and adds ΨXᵀ (and ΨΨᵀ, XXᵀ).
-fn add_dense(sums: &mut Sums, buffers: &mut Buffers, features: &Features, batch: &Batch<'_>) {
-    let at_once = (GATHERED / sums.d_t.max(sums.d_h)).max(512);
-    let places: Vec<Place> = batch.places().collect();
-    for places in places.chunks(at_once) {
-        let (psi, chi) = buffers.gather(features, batch, places);
-        add_product(&mut sums.th, psi, chi, Triangle::Whole);
-        if !sums.tt.is_empty() {
-            add_product(&mut sums.tt, psi, psi, Triangle::Lower);
-            add_product(&mut sums.hh, chi, chi, Triangle::Lower);
-        }
-    }
-}
-
-impl Buffers {
-    /// The features of some places as columns of Ψ and X.
-    fn gather(&mut self, features: &Features, batch: &Batch<'_>, places: &[Place]) -> (MatRef<'_, f64>, MatRef<'_, f64>) {
-        let (d_t, d_h, n) = (features.tests.rows(), features.histories.rows(), places.len());
-        let Buffers { psi, chi } = self;
-        psi.resize(d_t * n, 0.0);
-        chi.resize(d_h * n, 0.0);
-        let columns = (psi.par_chunks_mut(d_t), chi.par_chunks_mut(d_h), places.par_iter());
-        columns.into_par_iter().with_min_len(16).for_each(|(psi, chi, place)| {
-            features.fill_tests(batch, place.at, place.end, psi);
-            features.fill_histories(batch, *place, chi);
-            if place.weight != 1.0 {
-                let root = place.weight.sqrt();
-                psi.iter_mut().chain(chi).for_each(|x| *x *= root);
-            }
-        });
-        (MatRef::from_column_major_slice(psi, d_t, n), MatRef::from_column_major_slice(chi, d_h, n))
-    }
-}
-
-impl PerPair {
-    /// Adds cuts whose columns have a single non-zero, a task for each pair.
-    fn add_buckets(&mut self, features: &Features, batch: &Batch<'_>) {
-        let groups = grouped(batch, &self.slots, batch.places());
-        let d_t = features.tests.rows();
-        self.sums.par_iter_mut().zip(&groups).for_each(|(sums, places)| {
-            let mut psi = Vec::new();
-            for place in places {
-                psi.clear();
-                features.each_test_entry(batch, place.at + 1, place.end, |row, value| psi.push((row, place.weight * value)));
-                psi.iter().for_each(|&(t, y)| sums.tests[t] += y);
-                features.each_history_entry(batch, *place, |h, x| {
-                    let column = &mut sums.joint[h * d_t..(h + 1) * d_t];
-                    psi.iter().for_each(|&(t, y)| column[t] += x * y);
-                });
-                sums.weight += place.weight;
-            }
-        });
-    }
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Triangle {
-    Whole,
-    Lower,
-}
-
-/// sums += A Bᵀ, one task for each block of columns; below the diagonal only, if so asked.
-fn add_product(sums: &mut [f64], a: MatRef<'_, f64>, b: MatRef<'_, f64>, triangle: Triangle) {
-    let rows = a.nrows();
-    sums.par_chunks_mut(rows * BLOCK).enumerate().for_each(|(block, sums)| {
-        let (from, columns) = (block * BLOCK, sums.len() / rows);
-        let top = if triangle == Triangle::Lower { from } else { 0 };
-        let target = MatMut::from_column_major_slice_mut(sums, rows, columns).subrows_mut(top, rows - top);
-        matmul(target, Accum::Add, a.subrows(top, rows - top), b.subrows(from, columns).transpose(), 1.0, Par::Seq);
-    });
-}
-
-/// Non-zeros of ψ and χ into maps; a side that is not the identity may be dense.
-fn add_counts(counts: &mut Counts, features: &Features, batch: &Batch<'_>, wanted: Wanted) {
-    let (mut psi, mut chi) = (Vec::new(), Vec::new());
-    let (mut dense_psi, mut dense_chi) = (vec![0.0; features.tests.rows()], vec![0.0; features.histories.rows()]);
-    let dense = |side: &crate::features::Side| !side.is_hash() && !side.is_identity();
-    let non_zeros = |from: &[f64], to: &mut Vec<(u32, f64)>| {
-        to.extend(from.iter().enumerate().filter(|(_, x)| **x != 0.0).map(|(i, &x)| (i as u32, x)));
-    };
-    for place in batch.places() {
-        psi.clear();
-        chi.clear();
-        if dense(&features.tests) {
-            features.fill_tests(batch, place.at, place.end, &mut dense_psi);
-            non_zeros(&dense_psi, &mut psi);
-        } else {
-            features.each_test_entry(batch, place.at, place.end, |row, value| psi.push((row as u32, value)));
-        }
-        if dense(&features.histories) {
-            features.fill_histories(batch, place, &mut dense_chi);
-            non_zeros(&dense_chi, &mut chi);
-        } else {
-            features.each_history_entry(batch, place, |row, value| chi.push((row as u32, value)));
-        }
-        add_outer(&mut counts.th, &psi, &chi, place.weight);
-        if wanted == Wanted::JointAndCovariances {
-            add_outer(&mut counts.tt, &psi, &psi, place.weight);
-            add_outer(&mut counts.hh, &chi, &chi, place.weight);
+impl Factors {
+    fn of(bases: &Bases, histories: &Mat<f64>, scale: f64) -> Factors {
+        let k = bases.wide.as_ref().map_or(0, |wide| wide.tests.ncols());
+        Factors {
+            s: bases.spectrum[..k].iter().map(|s| s / scale).collect(),
+            histories: histories.col_as_slice(0).iter().map(|x| x / scale).collect(),
         }
     }
 }
 
-fn add_outer(sums: &mut FxHashMap<(u32, u32), f64>, a: &[(u32, f64)], b: &[(u32, f64)], weight: f64) {
-    for &(j, y) in b {
-        for &(i, x) in a {
-            *sums.entry((i, j)).or_insert(0.0) += weight * x * y;
+impl Late {
+    fn new(weighting: Weighting) -> Late {
+        Late { episodes: Episodes::new(weighting), is_full: false }
+    }
+
+    /// Keeps the episodes for which another rule of its kind would have other cuts.
+    fn keep(&mut self, episodes: &Episodes, rule: CutRule) {
+        let is_late = |length: usize| rule.limit.is_none_or(|limit| length > limit.saturating_sub(rule.room));
+        for z in episodes.iter().filter(|z| z.end == End::Terminated && is_late(z.steps.len()) && !self.is_full) {
+            self.episodes.push_episode(z);
+        }
+        self.trim();
+    }
+
+    fn trim(&mut self) {
+        if self.is_full || self.episodes.steps().len() > MOST_LATE {
+            self.is_full = true;
+            self.episodes.clear();
         }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::data::CutRule;
-    use crate::domains;
-    use crate::params::LearnParams;
-    use crate::rng::Seed;
-    use crate::sequence::Fingerprints;
-    use crate::source::Episodes;
+/// Episodes whose cuts a new rule changes.
+pub(crate) struct Adjustment {
+    episodes: Episodes,
+    old: CutRule,
+}
 
-    /// A long episode is gathered in several pieces; they must add up to the sum over its cuts one by one.
-    #[test]
-    fn pieces_of_a_long_episode_add_up() {
-        let tiger = domains::get("tiger").unwrap();
-        let z = domains::sample(&tiger, 1, 9000, Seed(1)).next().unwrap();
-        let mut episodes = Episodes::default();
-        episodes.push(&z, 0.5);
-        let params = LearnParams { test_dim: 150, history_dim: 150, max_test_length: 3, ..LearnParams::paper() };
-        let mut features = Features::new(&params, Fingerprints::of(tiger.alphabet()));
-        let batch = features.batch(&episodes, CutRule { room: 3, limit: None });
-        let mut accumulator = Accumulator::new(&features, Wanted::Joint, &[]);
-        accumulator.add(&features, &batch);
-        let Joint::Dense(ours) = accumulator.finish(&features).joint else { panic!("spherical moments are dense") };
-
-        let (d_t, d_h) = (features.tests.rows(), features.histories.rows());
-        let (mut psi, mut chi) = (vec![0.0; d_t], vec![0.0; d_h]);
-        let mut joint = vec![0.0; d_t * d_h];
-        for place in batch.places() {
-            features.fill_tests(&batch, place.at, place.end, &mut psi);
-            features.fill_histories(&batch, place, &mut chi);
-            (0..d_t * d_h).for_each(|i| joint[i] += 0.5 * psi[i % d_t] * chi[i / d_t]);
-        }
-        let close = |x: f64, y: f64| (x - y).abs() < 1e-9 * (1.0 + y.abs());
-        assert!((0..d_t * d_h).all(|i| close(ours[(i % d_t, i / d_t)], joint[i])));
+impl Adjustment {
+    /// The cuts that come in, and with the opposite sign those that go.
+    pub(crate) fn batch(&self, features: &mut Features, rule: CutRule) -> Batch<'_> {
+        features.some_cuts(&self.episodes, |z| {
+            let (before, now) = (self.old.count(z.steps.len(), z.end), rule.count(z.steps.len(), z.end));
+            if before <= now { (before..now, z.weight) } else { (now..before, -z.weight) }
+        })
     }
 }

@@ -17,22 +17,25 @@ use crate::source::Episodes;
 const START: u64 = 0x5354_4152_5400_0000;
 /// Stands in a past for a step that is not known: no context reaches beyond it.
 const GAP: u64 = 0x4741_5000_0000_0000;
-/// A level that has so many counts takes no more, so memory is bounded; what it has is a sample of the logs.
+/// A level that has more counts drops half of its contexts, so memory is bounded. Which ones depends on their keys alone: those
+/// that stay are counted in full, and in the same way whichever way the logs are split.
 const MOST_COUNTS: usize = 1 << 21;
 
 /// Counts in the making, for contexts of 0, 1, 2, … pairs.
 #[derive(Clone, Debug)]
 pub(crate) struct Counter {
-    levels: Vec<Level>,
+    pub(crate) levels: Vec<Level>,
     /// Fingerprints of the steps last counted; kept for its room.
     pairs: Vec<u64>,
 }
 
 /// Counts of what follows the contexts of one length, by context and observation.
 #[derive(Clone, Debug, Default)]
-struct Level {
-    length: usize,
-    counts: FxHashMap<(u64, Observation), u32>,
+pub(crate) struct Level {
+    pub(crate) length: usize,
+    /// Contexts are counted if the first so many bits of their keys are zero.
+    pub(crate) zeros: u32,
+    pub(crate) counts: FxHashMap<(u64, Observation), u32>,
 }
 
 /// The recent past of an episode, as fingerprints of its pairs.
@@ -97,19 +100,34 @@ impl Counter {
         let Counter { levels, pairs } = self;
         pairs.clear();
         pairs.extend(episodes.steps().iter().map(|&ao| f.pair(ao)));
-        levels.par_iter_mut().filter(|level| level.counts.len() < MOST_COUNTS).for_each(|level| {
+        levels.par_iter_mut().for_each(|level| {
             let mut rest = &pairs[..];
             for z in episodes.iter() {
                 let (past, others) = rest.split_at(z.steps.len());
                 level.add(f, z.steps, past);
                 rest = others;
             }
+            level.shrink(MOST_COUNTS);
         });
     }
 
-    pub(crate) fn finish(self) -> NGram {
+    /// Adds the counts of another, whose observations `translate` renames.
+    pub(crate) fn merge(&mut self, other: &Counter, translate: impl Fn(Observation) -> Observation) {
+        for (level, other) in self.levels.iter_mut().zip(&other.levels) {
+            level.zeros = level.zeros.max(other.zeros);
+            let zeros = level.zeros;
+            level.counts.retain(|(context, _), _| begins_with_zeros(*context, zeros));
+            for (&(context, o), n) in other.counts.iter().filter(|((context, _), _)| begins_with_zeros(*context, zeros)) {
+                *level.counts.entry((context, translate(o))).or_insert(0) += n;
+            }
+            level.shrink(MOST_COUNTS);
+        }
+    }
+
+    pub(crate) fn finish(&self) -> NGram {
         let length = self.levels.len() - 1;
-        let mut counts: Vec<_> = self.levels.into_iter().flat_map(|level| level.counts).collect();
+        let all = self.levels.iter().flat_map(|level| &level.counts);
+        let mut counts: Vec<_> = all.map(|(&key, &n)| (key, n)).collect();
         counts.sort_unstable();
         let (mut keys, mut start) = (Vec::new(), vec![0]);
         for context in counts.chunk_by(|((x, _), _), ((y, _), _)| x == y) {
@@ -130,9 +148,24 @@ impl Level {
         for t in self.length.saturating_sub(1)..steps.len() {
             let past = pairs[..t].iter().rev().copied().chain([START]).take(self.length);
             let context = past.fold(bare(f, steps[t].action), extend);
-            *self.counts.entry((context, steps[t].observation)).or_insert(0) += 1;
+            if begins_with_zeros(context, self.zeros) {
+                *self.counts.entry((context, steps[t].observation)).or_insert(0) += 1;
+            }
         }
     }
+
+    /// Drops contexts until there are at most so many counts.
+    fn shrink(&mut self, most: usize) {
+        while self.counts.len() > most {
+            self.zeros += 1;
+            self.counts.retain(|(context, _), _| begins_with_zeros(*context, self.zeros));
+        }
+    }
+}
+
+#[inline(always)]
+fn begins_with_zeros(key: u64, zeros: u32) -> bool {
+    key.leading_zeros() >= zeros
 }
 
 /// The key of an action without context.
@@ -214,7 +247,7 @@ mod tests {
         let steps: Vec<_> = symbols.iter().map(|&o| ActionObservation::new(0, o)).collect();
         let z = Trajectory { rewards: vec![None; steps.len()], steps, action_probabilities: vec![], end: End::Truncated };
         let mut episodes = Episodes::default();
-        episodes.push(&z, 1.0);
+        episodes.push(&z, 1.0).unwrap();
         episodes
     }
 

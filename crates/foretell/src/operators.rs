@@ -8,33 +8,24 @@
 //! single copy of the sums, and they do not depend on the number of threads.
 
 use faer::linalg::matmul::matmul;
-use faer::{Accum, Mat, MatMut, MatRef, Par};
+use faer::{Accum, Mat, MatRef, Par};
 use rayon::prelude::*;
 
 use crate::data::ActionObservation;
 use crate::features::{Batch, Features, NULL_TEST, Place, Side};
-use crate::moments::{PairSums, Slots, grouped};
+use crate::pairs::{Entries, PairSums, Slots, TESTS, grouped, place};
 
 /// Cuts of a group that are multiplied at once.
 const GATHERED: usize = 256;
 
-/// The bases in which operators are estimated.
-#[derive(Clone, Debug)]
-pub(crate) struct Bases {
-    /// Û, d_T × d: the state after a history is the mean of Ûᵀψ.
-    pub(crate) u: Mat<f64>,
-    /// B, d_H × d: the right inverse of ÛᵀΣ̂_TH, V̂Ŝ⁻¹ or its two-stage form.
-    pub(crate) b: Mat<f64>,
-}
-
-/// What the second pass sums for one action–observation pair.
+/// What is summed for one action–observation pair, in bases L of tests and R of histories: Û and B, or wider ones.
 #[derive(Clone, Debug)]
 pub(crate) struct Operator {
-    /// Σ (Ûᵀψ_{t+1}) (Bᵀχ_t)ᵀ, d × d by columns
-    pub(crate) matrix: Vec<f64>,
-    /// Σ Ûᵀψ_{t+1}
+    /// Σ (Lᵀψ_{t+1}) (Rᵀχ_t)ᵀ
+    pub(crate) matrix: Mat<f64>,
+    /// Σ Lᵀψ_{t+1}
     pub(crate) state: Vec<f64>,
-    /// Σ Bᵀχ_t
+    /// Σ Rᵀχ_t
     pub(crate) readout: Vec<f64>,
     /// Number of cuts (or their weight).
     pub(crate) weight: f64,
@@ -42,21 +33,22 @@ pub(crate) struct Operator {
 
 /// Operators in the making.
 pub(crate) struct Operators {
-    /// Ûᵀ and Bᵀ, padded: columns are what a coordinate of ψ or χ contributes.
-    ut: Mat<f64>,
-    bt: Mat<f64>,
+    /// Lᵀ and Rᵀ, padded: columns are what a coordinate of ψ or χ contributes.
+    lt: Mat<f64>,
+    rt: Mat<f64>,
+    sizes: (usize, usize),
     slots: Slots,
-    sums: Vec<Operator>,
+    pub(crate) sums: Vec<Operator>,
 }
 
 impl Operators {
     /// One operator for each of `pairs`, which must hold every step of the logs.
-    pub(crate) fn new(bases: &Bases, pairs: &[ActionObservation]) -> Operators {
-        let d = padded(bases.u.ncols());
-        let zero = Operator { matrix: vec![0.0; d * d], state: vec![0.0; d], readout: vec![0.0; d], weight: 0.0 };
+    pub(crate) fn new(features: &Features, left: &Mat<f64>, right: &Mat<f64>, pairs: &[ActionObservation]) -> Operators {
+        let zero = Operator::zero(padded(left.ncols()), padded(right.ncols()));
         Operators {
-            ut: transposed(bases.u.as_ref()),
-            bt: transposed(bases.b.as_ref()),
+            lt: transposed(left.as_ref(), &features.tests.scales()),
+            rt: transposed(right.as_ref(), &features.histories.scales()),
+            sizes: (left.ncols(), right.ncols()),
             slots: pairs.iter().enumerate().map(|(slot, &ao)| (ao, slot)).collect(),
             sums: vec![zero; pairs.len()],
         }
@@ -65,19 +57,19 @@ impl Operators {
     /// Adds the cuts of a batch.
     pub(crate) fn add(&mut self, features: &Features, batch: &Batch<'_>) {
         let groups = grouped(batch, &self.slots, batch.places());
-        let (ut, bt) = (self.ut.as_ref(), self.bt.as_ref());
+        let (lt, rt) = (self.lt.as_ref(), self.rt.as_ref());
         self.sums.par_iter_mut().zip(&groups).filter(|(_, group)| !group.is_empty()).for_each(|(sum, group)| {
-            group.chunks(GATHERED).for_each(|places| sum.add(features, batch, places, ut, bt));
+            group.chunks(GATHERED).for_each(|places| sum.add(features, batch, places, lt, rt));
         });
     }
 
     /// The sums, without the padding.
-    pub(crate) fn finish(self, d: usize) -> Vec<Operator> {
+    pub(crate) fn finish(self) -> Vec<Operator> {
+        let (k_t, k_h) = self.sizes;
         let unpadded = |mut operator: Operator| {
-            let wide = operator.state.len();
-            operator.matrix = (0..d * d).map(|i| operator.matrix[i / d * wide + i % d]).collect();
-            operator.state.truncate(d);
-            operator.readout.truncate(d);
+            operator.matrix = operator.matrix.submatrix(0, 0, k_t, k_h).to_owned();
+            operator.state.truncate(k_t);
+            operator.readout.truncate(k_h);
             operator
         };
         self.sums.into_iter().map(unpadded).collect()
@@ -90,49 +82,112 @@ fn padded(d: usize) -> usize {
     d.next_multiple_of(8)
 }
 
-fn transposed(basis: MatRef<'_, f64>) -> Mat<f64> {
+/// The transposed basis for features in units of `scales`.
+fn transposed(basis: MatRef<'_, f64>, scales: &[f64]) -> Mat<f64> {
     let d = basis.ncols();
-    Mat::from_fn(padded(d), basis.nrows(), |i, j| if i < d { basis[(j, i)] } else { 0.0 })
+    Mat::from_fn(padded(d), basis.nrows(), |i, j| if i < d { scales[j] * basis[(j, i)] } else { 0.0 })
 }
 
 impl Operator {
-    /// From sums over all cuts of a pair: C_ao = ÛᵀΣ̂_{T,ao,H}B.
-    pub(crate) fn of(sums: &PairSums, bases: &Bases) -> Operator {
-        let (d_t, d_h, d) = (bases.u.nrows(), bases.b.nrows(), bases.u.ncols());
-        let joint = MatRef::from_column_major_slice(&sums.joint, d_t, d_h);
-        let matrix = bases.u.transpose() * (joint * &bases.b);
-        let state = bases.u.transpose() * MatRef::from_column_major_slice(&sums.tests, d_t, 1);
-        // The null test always succeeds, so its row is Σ χ_t.
-        let readout = joint.subrows(NULL_TEST, 1) * &bases.b;
+    pub(crate) fn zero(k_t: usize, k_h: usize) -> Operator {
+        Operator { matrix: Mat::zeros(k_t, k_h), state: vec![0.0; k_t], readout: vec![0.0; k_h], weight: 0.0 }
+    }
+
+    /// From sums over all cuts of a pair: LᵀΣ̂_{T,ao,H}R.
+    pub(crate) fn of(sums: &PairSums, features: &Features, left: &Mat<f64>, right: &Mat<f64>) -> Operator {
+        let scaled =
+            |basis: &Mat<f64>, scales: Vec<f64>| Mat::from_fn(basis.nrows(), basis.ncols(), |i, j| scales[i] * basis[(i, j)]);
+        let (left, right) = (scaled(left, features.tests.scales()), scaled(right, features.histories.scales()));
+        let (d_t, d_h) = (left.nrows(), right.nrows());
+        let mut operator = match &sums.entries {
+            Entries::Array(array) => {
+                let all = MatRef::from_column_major_slice(array, d_t, d_h + 1);
+                let joint = all.subcols(0, d_h);
+                Operator {
+                    matrix: left.transpose() * (joint * &right),
+                    state: to_vec(&(left.transpose() * all.subcols(d_h, 1))),
+                    // The null test always succeeds, so its row is Σ χ_t.
+                    readout: to_vec(&(right.transpose() * joint.subrows(NULL_TEST, 1).transpose())),
+                    weight: 0.0,
+                }
+            }
+            Entries::Map(map) => {
+                // Column by column: Lᵀ times it, then times the row of R.
+                let (lt, rt) = (left.transpose().to_owned(), right.transpose().to_owned());
+                let mut operator = Operator::zero(left.ncols(), right.ncols());
+                let entries = Entries::sorted(map);
+                for column in entries.chunk_by(|(x, _), (y, _)| x >> 32 == y >> 32) {
+                    let h = place(column[0].0).1;
+                    let mut projected = vec![0.0; left.ncols()];
+                    for &(key, value) in column {
+                        add_multiple(&mut projected, value, lt.col_as_slice(place(key).0 as usize));
+                    }
+                    if h == TESTS {
+                        operator.state = projected;
+                        continue;
+                    }
+                    let row = rt.col_as_slice(h as usize);
+                    for (j, &r) in row.iter().enumerate() {
+                        add_multiple(operator.matrix.col_as_slice_mut(j), r, &projected);
+                    }
+                    if let Some((_, sum)) = column.iter().find(|(key, _)| place(*key).0 as usize == NULL_TEST) {
+                        add_multiple(&mut operator.readout, *sum, row);
+                    }
+                }
+                operator
+            }
+        };
+        operator.weight = sums.weight;
+        operator
+    }
+
+    /// The same sums in other bases, given by how the old ones look there: L′ᵀL and RᵀR′.
+    pub(crate) fn rotated(&self, left: &Mat<f64>, right: &Mat<f64>) -> Operator {
+        let vector = |x: &[f64]| Mat::from_fn(x.len(), 1, |i, _| x[i]);
         Operator {
-            matrix: (0..d).flat_map(|j| matrix.col_as_slice(j).to_vec()).collect(),
-            state: state.col_as_slice(0).to_vec(),
-            readout: (0..d).map(|j| readout[(0, j)]).collect(),
-            weight: sums.weight,
+            matrix: left * &self.matrix * right,
+            state: to_vec(&(left * vector(&self.state))),
+            readout: to_vec(&(right.transpose() * vector(&self.readout))),
+            weight: self.weight,
         }
     }
 
-    fn add(&mut self, features: &Features, batch: &Batch<'_>, places: &[Place], ut: MatRef<'_, f64>, bt: MatRef<'_, f64>) {
-        let d = self.state.len();
+    /// Adds the sums of other logs, in the same bases.
+    pub(crate) fn merge(&mut self, other: &Operator) {
+        self.matrix += &other.matrix;
+        add_multiple(&mut self.state, 1.0, &other.state);
+        add_multiple(&mut self.readout, 1.0, &other.readout);
+        self.weight += other.weight;
+    }
+
+    fn add(&mut self, features: &Features, batch: &Batch<'_>, places: &[Place], lt: MatRef<'_, f64>, rt: MatRef<'_, f64>) {
         let entry = |place: &Place, f: &mut dyn FnMut(usize, f64)| features.each_test_entry(batch, place.at + 1, place.end, f);
         let fill = |place: &Place, out: &mut [f64]| features.fill_tests(batch, place.at + 1, place.end, out);
-        let x = project(&features.tests, places, ut, entry, fill);
+        let x = project(&features.tests, places, lt, entry, fill);
         let entry = |place: &Place, f: &mut dyn FnMut(usize, f64)| features.each_history_entry(batch, *place, f);
         let fill = |place: &Place, out: &mut [f64]| features.fill_histories(batch, *place, out);
-        let mut y = project(&features.histories, places, bt, entry, fill);
+        let mut y = project(&features.histories, places, rt, entry, fill);
         for (j, place) in places.iter().enumerate() {
-            self.weight += place.weight;
-            let x = x.col_as_slice(j);
-            self.state.iter_mut().zip(x).for_each(|(s, x)| *s += place.weight * x);
+            let weight = place.weight * batch.ratio(place.at);
+            self.weight += weight;
+            add_multiple(&mut self.state, weight, x.col_as_slice(j));
             let y = y.col_as_slice_mut(j);
-            if place.weight != 1.0 {
-                y.iter_mut().for_each(|y| *y *= place.weight);
+            if weight != 1.0 {
+                y.iter_mut().for_each(|y| *y *= weight);
             }
-            self.readout.iter_mut().zip(y).for_each(|(r, y)| *r += *y);
+            add_multiple(&mut self.readout, 1.0, y);
         }
-        let sum = MatMut::from_column_major_slice_mut(&mut self.matrix, d, d);
-        matmul(sum, Accum::Add, &x, y.transpose(), 1.0, Par::Seq);
+        matmul(self.matrix.as_mut(), Accum::Add, &x, y.transpose(), 1.0, Par::Seq);
     }
+}
+
+/// sum += factor · x
+fn add_multiple(sum: &mut [f64], factor: f64, x: &[f64]) {
+    sum.iter_mut().zip(x).for_each(|(sum, x)| *sum += factor * x);
+}
+
+fn to_vec(column: &Mat<f64>) -> Vec<f64> {
+    column.col_as_slice(0).to_vec()
 }
 
 /// basis · [features of each place], d × places: by rows of the basis where columns are sparse, by a product where dense.
@@ -144,7 +199,7 @@ fn project(
     fill: impl Fn(&Place, &mut [f64]),
 ) -> Mat<f64> {
     let mut out = Mat::zeros(basis.nrows(), places.len());
-    if side.is_hash() || side.is_identity() {
+    if !side.is_dense() {
         for (j, place) in places.iter().enumerate() {
             let out = out.col_as_slice_mut(j);
             entries(place, &mut |row, value| {

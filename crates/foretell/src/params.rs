@@ -49,6 +49,19 @@ pub enum Cuts {
     Ragged,
 }
 
+/// What is done about actions that the logging policy preferred.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+pub enum Weighting {
+    /// Nothing: the state is that of the system under the policy that made the logs.
+    #[default]
+    None,
+    /// Steps of tests and `next` count by 1/(|A|·π(a|h)), as if all actions had been taken alike: needs the probabilities of the
+    /// actions in the logs.
+    Propensity,
+}
+
 /// Largest projection dimension: a covariance then takes 2 GiB.
 const LARGEST_DIM: usize = 1 << 14;
 
@@ -123,6 +136,9 @@ parameters! {
     /// Whether rewards are part of observations: for where they tell more than observations do
     #[serde(default)]
     observe_reward: bool = "true",
+    /// What is done about actions that the logging policy preferred
+    #[serde(default)]
+    weighting: Weighting,
     /// Seed of the projections
     seed: u64,
 }
@@ -149,6 +165,7 @@ impl Default for LearnParams {
             ngram_length: 3,
             mix: 0.0,
             observe_reward: false,
+            weighting: Weighting::None,
             seed: 0,
         }
     }

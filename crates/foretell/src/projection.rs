@@ -65,35 +65,37 @@ impl Columns {
         (bucket, sign)
     }
 
-    /// Adds a column, or what becomes one when it is [rescaled](Columns::rescale), after all that are to be summed.
+    /// Adds `weight` times a column, in units of [`Columns::scale`]: entries are integers, so sums of products are exact whatever
+    /// their order.
     #[inline(always)]
-    pub(crate) fn add(&self, key: u64, out: &mut [f64]) {
+    pub(crate) fn add(&self, key: u64, weight: f64, out: &mut [f64]) {
         assert_eq!(out.len(), self.dim);
         match self.projection {
-            Projection::Spherical => add_gaussians(mix(key ^ self.seed), out, gaussians()),
+            Projection::Spherical => add_gaussians(mix(key ^ self.seed), weight, out, &gaussians().values),
             // Inlined into its surroundings the loop is not turned into vectors.
-            Projection::Rademacher => pulp::Arch::new().dispatch(AddSigns { key: mix(key ^ self.seed), out }),
+            Projection::Rademacher => pulp::Arch::new().dispatch(AddSigns { key: mix(key ^ self.seed), weight, out }),
             Projection::Hashed | Projection::SignedHash => {
                 let (bucket, sign) = self.bucket(key);
-                out[bucket] += sign;
+                out[bucket] += weight * sign;
             }
-            Projection::Identity => out[key as usize - 1] += 1.0,
+            Projection::Identity => out[key as usize - 1] += weight,
         }
     }
 
-    /// Turns sums of added columns into sums of columns of Φ.
-    #[inline(always)]
-    pub(crate) fn rescale(&self, sums: &mut [f64]) {
-        if matches!(self.projection, Projection::Spherical | Projection::Rademacher) {
-            let scale = 1.0 / (self.dim as f64).sqrt();
-            sums.iter_mut().for_each(|x| *x *= scale);
+    /// What turns sums of added columns into sums of columns of Φ.
+    pub(crate) fn scale(&self) -> f64 {
+        match self.projection {
+            Projection::Spherical => 1.0 / (gaussians().sd * (self.dim as f64).sqrt()),
+            Projection::Rademacher => 1.0 / (self.dim as f64).sqrt(),
+            Projection::Hashed | Projection::SignedHash | Projection::Identity => 1.0,
         }
     }
 }
 
-/// out += ±1, signs from the bits of hashes of the key: 64 at a time, with the widest vectors there are.
+/// out += ±weight, signs from the bits of hashes of the key: 64 at a time, with the widest vectors there are.
 struct AddSigns<'a> {
     key: u64,
+    weight: f64,
     out: &'a mut [f64],
 }
 
@@ -105,7 +107,7 @@ impl pulp::NullaryFnOnce for AddSigns<'_> {
         for (i, block) in self.out.chunks_mut(64).enumerate() {
             let bits = mix(self.key ^ i as u64);
             for (j, x) in block.iter_mut().enumerate() {
-                *x += f64::from_bits(1f64.to_bits() ^ ((bits >> j) << 63));
+                *x += f64::from_bits(self.weight.to_bits() ^ ((bits >> j) << 63));
             }
         }
     }
@@ -116,13 +118,16 @@ const GAUSSIANS: usize = 4096;
 /// Entries for each hash of 64 bits.
 const PER_HASH: usize = 5;
 
-/// out += standard normal numbers, rounded to equally likely values.
+/// A standard deviation, in units of Gaussian entries.
+const UNIT: f64 = 1024.0;
+
+/// out += weight times normal numbers, rounded to equally likely whole values.
 ///
 /// Looking them up made learning three times faster than drawing exact ones, and a projection needs no more than
 /// independent entries of variance 1 with light tails.
 #[inline(always)] // into what is compiled for wide vectors
-fn add_gaussians(key: u64, out: &mut [f64], gaussians: &[f64; GAUSSIANS]) {
-    let entry = |bits: u64, j: usize| gaussians[(bits >> (12 * j)) as usize % GAUSSIANS];
+fn add_gaussians(key: u64, weight: f64, out: &mut [f64], gaussians: &[f64; GAUSSIANS]) {
+    let entry = |bits: u64, j: usize| weight * gaussians[(bits >> (12 * j)) as usize % GAUSSIANS];
     let (blocks, rest) = out.as_chunks_mut::<PER_HASH>();
     for (i, block) in blocks.iter_mut().enumerate() {
         let bits = mix(key ^ i as u64);
@@ -134,12 +139,18 @@ fn add_gaussians(key: u64, out: &mut [f64], gaussians: &[f64; GAUSSIANS]) {
     rest.iter_mut().enumerate().for_each(|(j, x)| *x += entry(bits, j));
 }
 
-/// The quantiles (2k + 1)/8192 of the standard normal distribution, scaled to variance 1. The last is 3.67.
-fn gaussians() -> &'static [f64; GAUSSIANS] {
+/// The quantiles (2k + 1)/8192 of the normal distribution with standard deviation [`UNIT`], rounded to integers.
+struct Gaussians {
+    values: [f64; GAUSSIANS],
+    /// Their standard deviation.
+    sd: f64,
+}
+
+fn gaussians() -> &'static Gaussians {
     const HALF: usize = GAUSSIANS / 2;
-    static TABLE: OnceLock<[f64; GAUSSIANS]> = OnceLock::new();
+    static TABLE: OnceLock<Gaussians> = OnceLock::new();
     TABLE.get_or_init(|| {
-        let mut table = [0.0; GAUSSIANS];
+        let mut values = [0.0; GAUSSIANS];
         let mut x = 0.0;
         for k in 0..HALF {
             let p = (2 * k + 1) as f64 / GAUSSIANS as f64;
@@ -147,10 +158,11 @@ fn gaussians() -> &'static [f64; GAUSSIANS] {
             while let step @ f64::EPSILON.. = (p - within(x)) / (2.0 * density(x)) {
                 x += step;
             }
-            (table[HALF + k], table[HALF - 1 - k]) = (x, -x);
+            let rounded = (UNIT * x).round();
+            (values[HALF + k], values[HALF - 1 - k]) = (rounded, -rounded);
         }
-        let variance = table.iter().map(|x| x * x).sum::<f64>() / GAUSSIANS as f64;
-        table.map(|x| x / variance.sqrt())
+        let variance = values.iter().map(|x| x * x).sum::<f64>() / GAUSSIANS as f64;
+        Gaussians { values, sd: variance.sqrt() }
     })
 }
 
@@ -182,21 +194,23 @@ mod tests {
 
     fn column_of(columns: Columns, key: u64) -> Vec<f64> {
         let mut out = vec![0.0; columns.dim()];
-        columns.add(key, &mut out);
-        columns.rescale(&mut out);
-        out
+        columns.add(key, 1.0, &mut out);
+        out.iter().map(|x| x * columns.scale()).collect()
     }
 
     #[test]
     fn gaussian_values_are_quantiles_of_the_normal_distribution() {
         // P(|g| < 1.959964) = 0.95
         assert!((within(1.959_963_984_540_054) - 0.95).abs() < 1e-15);
-        let mean = |f: &dyn Fn(f64) -> f64| gaussians().iter().map(|&x| f(x)).sum::<f64>() / GAUSSIANS as f64;
+        let Gaussians { values, sd } = gaussians();
+        let mean = |f: &dyn Fn(f64) -> f64| values.iter().map(|&x| f(x / sd)).sum::<f64>() / GAUSSIANS as f64;
         assert!((mean(&|x| x * x) - 1.0).abs() < 1e-14);
         // E|g| = √(2/π) and E g⁴ = 3, but for what rounding takes from the tails.
         assert!((mean(&f64::abs) - std::f64::consts::FRAC_2_PI.sqrt()).abs() < 1e-3);
         assert!((mean(&|x| x.powi(4)) - 3.0).abs() < 0.03);
-        assert!(gaussians().is_sorted());
+        assert!(values.is_sorted() && values.iter().all(|x| x.fract() == 0.0));
+        // The last quantile is 3.66833.
+        assert_eq!(values[GAUSSIANS - 1], (UNIT * 3.668_33).round(), "{}", values[GAUSSIANS - 1]);
     }
 
     #[test]
@@ -272,7 +286,7 @@ mod tests {
     #[test]
     fn column_values_are_frozen() {
         let expected = [
-            [0.34250396698938573, 1.2965776068346848, -0.7136411755441404, 0.6774210122535324],
+            [0.34234007616784545, 1.2965947250008982, -0.713493368446822, 0.6773547584091322],
             [-0.5, 0.5, -0.5, -0.5],
             [1.0, 0.0, 0.0, 0.0],
             [-1.0, 0.0, 0.0, 0.0],

@@ -74,6 +74,13 @@ impl Vocabulary {
         u64::from(*self.children.entry((node as u32, ao)).or_insert(next))
     }
 
+    /// Parent and last pair of all nodes but the root, in their order: a parent comes before its children.
+    pub(crate) fn nodes(&self) -> Vec<(u32, ActionObservation)> {
+        let mut nodes = vec![(0, ActionObservation::new(0, 0)); self.len()];
+        self.children.iter().for_each(|(&step, &node)| nodes[node as usize - 1] = step);
+        nodes
+    }
+
     /// The node of a sequence one pair longer, if it was met.
     pub(crate) fn find(&self, node: u64, ao: ActionObservation) -> Option<u64> {
         self.children.get(&(node as u32, ao)).map(|&n| u64::from(n))

@@ -46,10 +46,6 @@ impl SparseMatrix {
         self.row[range.clone()].iter().zip(&self.value[range]).map(|(&i, &x)| (i as usize, x))
     }
 
-    pub(crate) fn scale(&mut self, factor: f64) {
-        self.value.iter_mut().for_each(|x| *x *= factor);
-    }
-
     pub(crate) fn to_dense(&self) -> Mat<f64> {
         let mut dense = Mat::zeros(self.rows, self.columns());
         for j in 0..self.columns() {

@@ -4,9 +4,9 @@ use faer::{Mat, MatRef};
 
 use crate::error::{Error, Result};
 use crate::model::dot;
-use crate::moments::Joint;
 use crate::rng::Seed;
 use crate::sparse::SparseMatrix;
+use crate::sums::Joint;
 
 /// Sparse matrices whose smaller side is at most this are decomposed as dense ones.
 const DENSE_SIDE: usize = 600;

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::file::AtomicFile;
 
 /// Raised whenever a file written before would be read differently, column values of projections included.
-const FORMAT_VERSION: u32 = 1;
+const FORMAT_VERSION: u32 = 2;
 /// Key of the header under which everything that is not an array stands. One key: the order of several is not fixed.
 const HEADER: &str = "foretell";
 
@@ -124,6 +124,10 @@ impl<'a> Arrays<'a> {
             return Err(self.damaged(&format!("array {name} is {:?}, not {dtype:?}", tensor.dtype())));
         }
         Ok(tensor.data().chunks_exact(N).map(|bytes| convert(bytes.try_into().expect("chunks of N bytes"))).collect())
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.tensors.tensor(name).is_ok()
     }
 
     pub(crate) fn f64s(&self, name: &str) -> Result<Vec<f64>> {

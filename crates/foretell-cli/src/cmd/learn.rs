@@ -1,16 +1,23 @@
 //! `foretell learn`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use foretell::{LearnOverrides, LearnParams, Projection, RefineOverrides, RefineParams, learn_with_progress};
-use serde_json::json;
+use foretell::log::Propensities;
+use foretell::{
+    Keep, LearnOverrides, LearnParams, Learned, Learner, Model, Moments, OperatorsFrom, Projection, RefineOverrides,
+    RefineParams, Weighting,
+};
+use serde_json::{Value, json};
 
 use super::Preset;
 use crate::input::LogArgs;
 use crate::output;
 use crate::progress::{LearningBar, RoundsBar};
-use crate::report::{self, plural};
+use crate::report::{self, percent, plural};
+
+/// An effective share of steps from which on actions count as taken alike.
+const ALIKE: f64 = 0.95;
 
 /// Learn a predictive model from logs
 #[derive(clap::Args)]
@@ -36,9 +43,71 @@ pub struct Args {
     /// Average so many models, and learn as many of halves of the logs, whose spread tells how sure predictions are
     #[arg(long, value_name = "N")]
     ensemble: Option<usize>,
+    /// Keep in the model file what it was learned from, so that `foretell update` and `foretell merge` can add other logs: the
+    /// moments of every pair where they fit into --memory, else compressed ones
+    #[arg(long, value_enum, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "fitting")]
+    keep_moments: Option<KeepMoments>,
+    #[command(flatten)]
+    memory: Memory,
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+/// How moments are kept.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum KeepMoments {
+    /// Exact if they fit into memory, else compressed
+    Fitting,
+    /// Those of every pair: updates give what learning from all logs would
+    Exact,
+    /// In bases twice as wide as the model's: smaller, but updates lose what lies outside
+    Compressed,
+}
+
+impl From<KeepMoments> for Keep {
+    fn from(how: KeepMoments) -> Keep {
+        match how {
+            KeepMoments::Fitting => Keep::Fitting,
+            KeepMoments::Exact => Keep::Exact,
+            KeepMoments::Compressed => Keep::Compressed,
+        }
+    }
+}
+
+/// How much memory may be used.
+#[derive(clap::Args)]
+pub struct Memory {
+    /// Most that the moments of pairs may take, such as 500MB or 2GiB
+    #[arg(long, default_value = "2GiB", value_name = "SIZE", value_parser = bytes)]
+    memory: usize,
+}
+
+impl Memory {
+    pub fn bytes(&self) -> usize {
+        self.memory
+    }
+}
+
+/// Reads `500MB`, `2GiB`, `2G`.
+fn bytes(text: &str) -> Result<usize, String> {
+    let at = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let (number, unit) = text.split_at(at);
+    let power = |base: f64, of: i32| Some(base.powi(of));
+    let factor = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => Some(1.0),
+        "k" | "kib" => power(1024.0, 1),
+        "m" | "mib" => power(1024.0, 2),
+        "g" | "gib" => power(1024.0, 3),
+        "t" | "tib" => power(1024.0, 4),
+        "kb" => power(1000.0, 1),
+        "mb" => power(1000.0, 2),
+        "gb" => power(1000.0, 3),
+        "tb" => power(1000.0, 4),
+        _ => None,
+    };
+    let size = number.parse::<f64>().ok().zip(factor).map(|(number, factor)| number * factor);
+    size.map(|size| size as usize).ok_or_else(|| "give a number and a unit, such as 500MB or 2GiB".into())
 }
 
 pub fn run(args: Args) -> anyhow::Result<()> {
@@ -62,9 +131,12 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let started = Instant::now();
     let input = args.input.open()?;
     let mut bar = LearningBar::new();
-    let learned = learn_with_progress(&input.logs, &params, &mut |progress| bar.tell(progress));
+    let mut tell = |progress| bar.tell(progress);
+    let keep = args.keep_moments.map_or(Keep::Nothing, Keep::from);
+    let learned = Learner::new(&params).keep(keep).memory(args.memory.bytes()).progress(&mut tell).learn(&input.logs);
     bar.finish();
-    let mut model = learned.map_err(|e| input.blame(e))?;
+    let learned = learned.map_err(|e| input.blame(e))?;
+    let mut model = learned.model.clone();
     let mut trace = Vec::new();
     if args.refine {
         (model, trace) = super::refine::refine(&model, &input.logs, &refinement).map_err(|e| input.blame(e))?;
@@ -74,20 +146,51 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         model = foretell::ensemble(&model, &input.logs, n, &mut |i| bar.tell(i as u64)).map_err(|e| input.blame(e))?;
         bar.finish();
     }
-    model.save(&args.output)?;
+    save(&model, learned.moments.as_ref(), &args.output)?;
     let seconds = started.elapsed().as_secs_f64();
 
-    let (episodes, steps) = model.trained_on();
     let output = args.output.display().to_string();
     if args.json {
-        let alphabet = model.alphabet();
-        return report::json(&json!({
-            "model": output, "episodes": episodes, "steps": steps, "skipped": model.skipped(), "seconds": seconds,
-            "actions": alphabet.actions().len(), "observations": alphabet.observations().len(), "pairs": model.pairs().len(),
-            "ensemble": args.ensemble, "rank": model.rank(), "spectrum": model.spectrum(), "params": model.params(),
-            "refined": args.refine.then(|| super::refine::describe(&model, &trace)),
-        }));
+        let mut report = describe(&model, &learned, seconds);
+        report["model"] = json!(output);
+        report["ensemble"] = json!(args.ensemble);
+        report["refined"] = json!(args.refine.then(|| super::refine::describe(&model, &trace)));
+        return report::json(&report);
     }
+    say(&model, &learned, seconds)?;
+    super::refine::say(&model, &trace, &refinement)?;
+    if let Some(n) = args.ensemble {
+        report::say(format!("  ensemble   {n} models of all logs and {n} of halves"))?;
+    }
+    report::say(format!("  model      {output}"))?;
+    Ok(())
+}
+
+/// Writes a model, with its moments if it has any.
+pub fn save(model: &Model, moments: Option<&Moments>, path: &Path) -> anyhow::Result<()> {
+    match moments {
+        Some(moments) => model.save_with_moments(moments, path)?,
+        None => model.save(path)?,
+    }
+    Ok(())
+}
+
+/// What was learned, for programs.
+pub fn describe(model: &Model, learned: &Learned, seconds: f64) -> Value {
+    let (alphabet, (episodes, steps)) = (model.alphabet(), model.trained_on());
+    json!({
+        "episodes": episodes, "steps": steps, "skipped": model.skipped(), "seconds": seconds,
+        "actions": alphabet.actions().len(), "observations": alphabet.observations().len(), "pairs": model.pairs().len(),
+        "rank": model.rank(), "spectrum": model.spectrum(), "params": model.params(),
+        "operators": match learned.operators { OperatorsFrom::Moments => "moments", OperatorsFrom::SecondPass => "second pass" },
+        "moments": learned.moments.as_ref().map(|moments| if moments.is_exact() { "exact" } else { "compressed" }),
+        "propensities": learned.propensities,
+    })
+}
+
+/// What was learned, in words.
+pub fn say(model: &Model, learned: &Learned, seconds: f64) -> anyhow::Result<()> {
+    let (episodes, steps) = model.trained_on();
     report::say(format!("learned from {}, {} in {seconds:.2} s", plural(episodes, "episode"), plural(steps, "step")))?;
     if model.skipped() > 0 {
         report::say(format!("  skipped    {}", plural(model.skipped(), "bad episode")))?;
@@ -96,13 +199,37 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let sizes = [alphabet.actions().len(), alphabet.observations().len(), model.pairs().len()].map(|n| n as u64);
     let (actions, observations) = (plural(sizes[0], "action"), plural(sizes[1], "observation"));
     report::say(format!("  alphabet   {actions}, {observations}, {} met", plural(sizes[2], "pair")))?;
+    report::say(format!("  policy     {}", policy(model, learned)))?;
     report::say(format!("  rank       {}, singular values {}", model.rank(), spectrum(model.spectrum(), model.rank())))?;
-    super::refine::say(&model, &trace, &refinement)?;
-    if let Some(n) = args.ensemble {
-        report::say(format!("  ensemble   {n} models of all logs and {n} of halves"))?;
+    if let Some(moments) = &learned.moments {
+        let how = match (moments.is_exact(), learned.operators) {
+            (true, _) => "exact, of every pair: `foretell update` and `merge` give what learning from all logs would",
+            (false, OperatorsFrom::SecondPass) => {
+                "compressed, with operators by a second pass: `foretell update` loses what lies outside the bases kept"
+            }
+            (false, OperatorsFrom::Moments) => "compressed: `foretell update` loses what lies outside the bases kept",
+        };
+        report::say(format!("  moments    {how}"))?;
+        if let Some(limit) = moments.stale_limit() {
+            let limit = limit.map_or("no".to_string(), |limit| format!("one of {}", plural(limit as u64, "step")));
+            report::say(format!("  time limit {limit}, as in the first logs: too many episodes depend on it to keep them"))?;
+        }
     }
-    report::say(format!("  model      {output}"))?;
     Ok(())
+}
+
+/// Under whose actions the model holds.
+fn policy(model: &Model, learned: &Learned) -> String {
+    let Some(Propensities { least, effective }) = learned.propensities else {
+        return "not in the logs: what is learned holds under it, and under any other if it acted blindly".into();
+    };
+    let known =
+        format!("the least likely action taken had {least:.4}; as if taken alike, {} of the steps count", percent(effective));
+    match model.params().weighting {
+        Weighting::Propensity => format!("steps weighted as if actions were taken alike ({known})"),
+        Weighting::None if effective > ALIKE => "actions were taken about alike".into(),
+        Weighting::None => format!("the state is that under the logging policy ({known}); --weighting propensity undoes that"),
+    }
 }
 
 /// The first singular values, and where they are cut.

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::data::{ActionObservation, Alphabet, End, Trajectory};
 use crate::error::Result;
-use crate::log::{Logs, Notes};
+use crate::log::{Logs, Notes, Overlap};
 
 /// What is in a log, and what looks wrong with it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -223,10 +223,7 @@ struct Tally {
     observations: Vec<u64>,
     pairs: FxHashSet<ActionObservation>,
     steps: u64,
-    with_probability: u64,
-    /// Of π the least, and of 1/π the sum and the sum of squares.
-    least_probability: Option<f64>,
-    inverse: (f64, f64),
+    overlap: Overlap,
     rewards: u64,
     reward_sum: f64,
     nonzero: u64,
@@ -239,11 +236,7 @@ impl Tally {
         *self.lengths.entry(length).or_default() += 1;
         self.steps += length;
         self.terminated += u64::from(trajectory.end == End::Terminated);
-        self.with_probability += trajectory.action_probabilities.len() as u64;
-        for &p in &trajectory.action_probabilities {
-            self.least_probability = Some(self.least_probability.map_or(p, |least| least.min(p)));
-            self.inverse = (self.inverse.0 + 1.0 / p, self.inverse.1 + 1.0 / (p * p));
-        }
+        self.overlap.add(trajectory);
         self.with_several_actions += u64::from(trajectory.steps.windows(2).any(|pair| pair[0].action != pair[1].action));
         for &step in &trajectory.steps {
             count(&mut self.actions, step.action.0);
@@ -272,14 +265,10 @@ impl Tally {
         let observations: Vec<_> = (alphabet.observations().iter().zip(&self.observations))
             .map(|(symbol, &count)| ObservationCount { name: symbol.name.clone(), terminal: symbol.terminal, count })
             .collect();
-        let has_action_probabilities = self.steps > 0 && self.with_probability == self.steps;
-        let (sum, squares) = self.inverse;
-        let effective = sum * sum / (self.steps as f64 * squares);
+        let propensities = self.overlap.propensities();
         Summary {
-            propensities: self
-                .least_probability
-                .filter(|_| has_action_probabilities)
-                .map(|least| Propensities { least, effective }),
+            has_action_probabilities: propensities.is_some(),
+            propensities,
             episodes,
             steps: self.steps,
             lengths: self.lengths(episodes),
@@ -296,7 +285,6 @@ impl Tally {
                 max: self.reward_range.map(|(_, max)| max),
                 nonzero: share(self.nonzero, self.rewards),
             },
-            has_action_probabilities,
             skipped: 0,
             first_skipped: None,
             notes: Notes::default(),

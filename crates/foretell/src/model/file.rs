@@ -9,6 +9,7 @@ use super::{Derived, Model, Refined};
 use crate::data::{ActionObservation, Alphabet};
 use crate::ensemble::Ensemble;
 use crate::error::{Error, Result};
+use crate::moments::Moments;
 use crate::ngram::NGram;
 use crate::params::LearnParams;
 use crate::tensors::{self, Array, Arrays, Kind};
@@ -37,6 +38,17 @@ impl Model {
         tensors::save(path.as_ref(), &self.to_bytes())
     }
 
+    /// [`Model::save`], with the moments it was made of, so that other logs can be added.
+    pub fn save_with_moments(&self, moments: &Moments, path: impl AsRef<Path>) -> Result<()> {
+        tensors::save(path.as_ref(), &self.bytes_with(Some(moments)))
+    }
+
+    /// The bytes of the moments that the bytes of a model file carry.
+    pub(crate) fn moments_of(bytes: &[u8], file: &str) -> Result<Option<Vec<u8>>> {
+        let (_, arrays): (Header, _) = Arrays::open(MODEL, bytes, file)?;
+        if arrays.has("moments") { arrays.bytes("moments").map(Some) } else { Ok(None) }
+    }
+
     /// Reads a model that [`Model::save`] wrote.
     pub fn load(path: impl AsRef<Path>) -> Result<Model> {
         let path = path.as_ref();
@@ -46,6 +58,10 @@ impl Model {
 
     /// The model as the bytes of a safetensors file.
     pub fn to_bytes(&self) -> Vec<u8> {
+        self.bytes_with(None)
+    }
+
+    fn bytes_with(&self, moments: Option<&Moments>) -> Vec<u8> {
         let header = Header {
             params: self.params.clone(),
             alphabet: self.alphabet.clone(),
@@ -78,6 +94,7 @@ impl Model {
             let models = models.iter().enumerate();
             arrays.extend(models.map(|(i, model)| Array::bytes(format!("{name}{i}"), model.to_bytes())));
         }
+        arrays.extend(moments.map(|moments| Array::bytes("moments", moments.to_bytes())));
         tensors::to_bytes(MODEL, header, &arrays)
     }
 

@@ -4,6 +4,7 @@ use crate::data::Trajectory;
 use crate::filter::{Filter, PredictiveState};
 use crate::model::Model;
 use crate::ngram::{Counter, NGram, Past};
+use crate::params::Weighting;
 use crate::sequence::Fingerprints;
 use crate::source::batches;
 
@@ -40,7 +41,7 @@ impl Foresight {
 
         let fingerprints = Fingerprints::of(model.alphabet());
         let mut counter = Counter::new(longest);
-        batches(&others).iter().for_each(|batch| counter.add(&fingerprints, batch));
+        batches(&others, Weighting::None).ok()?.iter().for_each(|(batch, _)| counter.add(&fingerprints, batch));
         let ngram = counter.finish();
         let by_pairs = |length| held.iter().map(|z| by_ngram(&ngram, &fingerprints, symbols, length, z)).sum();
         let pairs = (1..=longest).map(by_pairs).collect();

@@ -1,0 +1,59 @@
+//! `foretell merge`
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::Context;
+use foretell::{Learned, Model, Moments, OperatorsFrom};
+use serde_json::json;
+
+use super::learn;
+use crate::{output, report};
+
+/// Join models of different logs that `foretell learn --keep-moments` wrote into the model of all of them
+#[derive(clap::Args)]
+pub struct Args {
+    /// Models with exact moments, learned with the same parameters and seed
+    #[arg(value_name = "MODELS", required = true, num_args = 2..)]
+    models: Vec<PathBuf>,
+    /// File to write the joined model to
+    #[arg(short, long, value_name = "MODEL")]
+    output: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: Args) -> anyhow::Result<()> {
+    output::check(&args.output)?;
+    let started = Instant::now();
+    let mut moments: Option<Moments> = None;
+    let mut lost = Vec::new();
+    for path in &args.models {
+        let model = Model::load(path)?;
+        if model.refined().is_some() || !model.ensemble().is_empty() {
+            lost.push(model);
+        }
+        let next = Moments::load(path)?;
+        match &mut moments {
+            None => moments = Some(next),
+            Some(moments) => moments.merge(next).with_context(|| format!("cannot add {}", path.display()))?,
+        }
+    }
+    let moments = moments.context("no models were given")?;
+    let model = moments.model()?;
+    let propensities = moments.propensities();
+    let learned = Learned { model, moments: Some(moments), operators: OperatorsFrom::Moments, propensities };
+    learn::save(&learned.model, learned.moments.as_ref(), &args.output)?;
+    let seconds = started.elapsed().as_secs_f64();
+    if args.json {
+        let mut report = learn::describe(&learned.model, &learned, seconds);
+        report["model"] = json!(args.output);
+        report["merged"] = json!(args.models);
+        return report::json(&report);
+    }
+    learn::say(&learned.model, &learned, seconds)?;
+    super::update::say_what_is_lost(&lost)?;
+    report::say(format!("  model      {}", args.output.display()))?;
+    Ok(())
+}

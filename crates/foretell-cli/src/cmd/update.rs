@@ -1,0 +1,67 @@
+//! `foretell update`
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use foretell::{Keep, Learner, Model, Moments};
+use serde_json::json;
+
+use super::learn::{self, Memory};
+use crate::input::LogArgs;
+use crate::progress::LearningBar;
+use crate::{output, report};
+
+/// Add new logs to a model that `foretell learn --keep-moments` wrote; the old logs are not needed
+#[derive(clap::Args)]
+pub struct Args {
+    /// A model with moments
+    #[arg(value_name = "MODEL")]
+    model: PathBuf,
+    #[command(flatten)]
+    input: LogArgs,
+    /// File to write the new model to; may be the old one
+    #[arg(short, long, value_name = "MODEL")]
+    output: PathBuf,
+    #[command(flatten)]
+    memory: Memory,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: Args) -> anyhow::Result<()> {
+    output::check(&args.output)?;
+    args.input.refuse_as_output(&args.output)?;
+    let started = Instant::now();
+    let old = Model::load(&args.model)?;
+    let moments = Moments::load(&args.model)?;
+    let input = args.input.open()?;
+    let mut bar = LearningBar::new();
+    let mut tell = |progress| bar.tell(progress);
+    let learner = Learner::new(moments.params()).keep(Keep::Fitting).memory(args.memory.bytes());
+    let learned = learner.progress(&mut tell).update(moments, &input.logs);
+    bar.finish();
+    let learned = learned.map_err(|e| input.blame(e))?;
+    learn::save(&learned.model, learned.moments.as_ref(), &args.output)?;
+    let seconds = started.elapsed().as_secs_f64();
+    if args.json {
+        let mut report = learn::describe(&learned.model, &learned, seconds);
+        report["model"] = json!(args.output);
+        return report::json(&report);
+    }
+    learn::say(&learned.model, &learned, seconds)?;
+    say_what_is_lost(&[old])?;
+    report::say(format!("  model      {}", args.output.display()))?;
+    Ok(())
+}
+
+/// What models have beside their linear part is not carried over.
+pub fn say_what_is_lost(models: &[Model]) -> anyhow::Result<()> {
+    if models.iter().any(|model| model.refined().is_some()) {
+        report::say("  refined    left out, as it needs the logs themselves: `foretell refine` does it again")?;
+    }
+    if models.iter().any(|model| !model.ensemble().is_empty()) {
+        report::say("  ensemble   left out, as it needs the logs themselves")?;
+    }
+    Ok(())
+}

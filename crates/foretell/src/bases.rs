@@ -1,0 +1,194 @@
+//! From moments to the bases of a model: the thin SVD of Σ̂_TH [H14 §3.2.1], or canonical correlations and two-stage regression.
+
+use faer::linalg::triangular_solve::{solve_lower_triangular_in_place, solve_upper_triangular_in_place};
+use faer::prelude::Solve;
+use faer::{Mat, MatRef, Par, Side};
+
+use crate::error::{Error, Result};
+use crate::features::NULL_TEST;
+use crate::params::LearnParams;
+use crate::rng::Seed;
+use crate::sums::{Joint, Matrices};
+use crate::svd::Svd;
+
+/// Singular values below this share of the largest are rounding.
+const NOISE: f64 = 1e-9;
+/// Directions of tests and histories are kept for so many times d′ in what later logs are to be added to: what is cut off cannot
+/// come back.
+const WIDTH: usize = 2;
+
+/// The bases in which operators are estimated.
+#[derive(Clone, Debug)]
+pub(crate) struct Bases {
+    /// Û, d_T × d: the state after a history is the mean of Ûᵀψ.
+    pub(crate) u: Mat<f64>,
+    /// B, d_H × d: the right inverse of ÛᵀΣ̂_TH, V̂Ŝ⁻¹ or its two-stage form.
+    pub(crate) b: Mat<f64>,
+    /// Orthonormal bases, whose spans those of Û and B are in, if they are wanted.
+    pub(crate) wide: Option<Wide>,
+    /// All singular values that were computed, largest first.
+    pub(crate) spectrum: Vec<f64>,
+}
+
+/// Orthonormal bases of the leading directions of tests and histories.
+#[derive(Clone, Debug)]
+pub(crate) struct Wide {
+    /// d_T × k_T
+    pub(crate) tests: Mat<f64>,
+    /// d_H × k_H
+    pub(crate) histories: Mat<f64>,
+}
+
+/// How many directions are kept in what later logs are to be added to.
+pub(crate) fn kept_directions(params: &LearnParams) -> usize {
+    WIDTH * params.rank
+}
+
+/// Bases of given moments.
+pub(crate) fn bases(moments: &Matrices, params: &LearnParams, wide: bool) -> Result<Bases> {
+    match &moments.covariances {
+        None => {
+            let rank = if wide { kept_directions(params) } else { params.rank };
+            Bases::of_svd(Svd::leading(&moments.joint, rank, Seed(params.seed))?, params, wide)
+        }
+        Some((tests, histories)) => two_stage(moments, tests, histories, params, wide)?.checked(),
+    }
+}
+
+impl Bases {
+    /// B = V̂Ŝ⁻¹ of the thin SVD of Σ̂_TH.
+    pub(crate) fn of_svd(svd: Svd, params: &LearnParams, wide: bool) -> Result<Bases> {
+        let d = svd.rank(params.rank, params.tolerance);
+        let b = Mat::from_fn(svd.v.nrows(), d, |i, j| svd.v[(i, j)] / svd.s[j]);
+        let k = svd.rank(WIDTH * params.rank, NOISE);
+        let wide = wide.then(|| Wide { tests: svd.u.subcols(0, k).to_owned(), histories: svd.v.subcols(0, k).to_owned() });
+        Bases { u: svd.u.subcols(0, d).to_owned(), b, wide, spectrum: svd.s }.checked()
+    }
+
+    fn checked(self) -> Result<Bases> {
+        match self.u.ncols() {
+            0 => Err(Error::data("the moments of these logs are all zero", "give longer episodes or a smaller max_test_length")),
+            _ => Ok(self),
+        }
+    }
+}
+
+/// Compressed CCA, then two-stage least squares:
+/// x = Ûᵀψ, z = V̂ᵀχ (twice as many), S = E[x zᵀ], W = E[z zᵀ], K = S W⁻¹ Sᵀ, B = V̂ W⁻¹ Sᵀ (K + ridge·I)⁻¹.
+fn two_stage(moments: &Matrices, tests: &Mat<f64>, histories: &Mat<f64>, params: &LearnParams, wide: bool) -> Result<Bases> {
+    let joint = match &moments.joint {
+        Joint::Dense(joint) => joint.clone(),
+        Joint::Sparse(joint) => joint.to_dense(),
+    };
+    // Coordinates that no sequence has hit (most buckets, where the alphabet is small) only cost time and conditioning.
+    let (rows, columns) = (used(tests), used(histories));
+    let (all_rows, all_columns) = (tests.nrows(), histories.nrows());
+    let joint = picked(&joint, &rows, &columns);
+    let (tests, histories) = (&picked(tests, &rows, &rows), &picked(histories, &columns, &columns));
+    // An uncompressed side may have coordinates of sequences that were met elsewhere only.
+    let counted = |side: usize, used: &[usize], all: usize| if moments.is_identity[side] { used.len() } else { all };
+    let (l_t, l_h) = rayon::join(
+        || whitener(tests, params.whitening_ridge, counted(0, &rows, all_rows)),
+        || whitener(histories, params.whitening_ridge, counted(1, &columns, all_columns)),
+    );
+    let (l_t, l_h) = (l_t?, l_h?);
+    // M = L_T⁻¹ Σ_TH L_H⁻ᵀ
+    let mut m = joint.clone();
+    solve_lower_triangular_in_place(l_t.as_ref(), m.as_mut(), Par::Seq);
+    let mut m = m.transpose().to_owned();
+    solve_lower_triangular_in_place(l_h.as_ref(), m.as_mut(), Par::Seq);
+    let most = if wide { 2 * WIDTH * params.rank } else { 2 * params.rank };
+    let svd = Svd::of_gram(m.transpose(), most).or_else(|_| Svd::thin(m.transpose()))?;
+
+    let d = svd.rank(params.rank, params.tolerance);
+    let instruments = (2 * d).min(svd.v.ncols());
+    let unwhiten = |l: &Mat<f64>, vectors: MatRef<'_, f64>| {
+        let mut vectors = vectors.to_owned();
+        solve_upper_triangular_in_place(l.transpose(), vectors.as_mut(), Par::Seq);
+        vectors
+    };
+    let u = unwhiten(&l_t, svd.u.subcols(0, d));
+    let v = unwhiten(&l_h, svd.v.subcols(0, instruments));
+
+    let s = u.transpose() * &joint * &v;
+    let w = v.transpose() * histories * &v;
+    let w_inv_st = cholesky(&w)?.solve(s.transpose());
+    let mut k = &s * &w_inv_st;
+    let ridge = params.ridge * (0..d).map(|i| k[(i, i)]).sum::<f64>() / d as f64;
+    (0..d).for_each(|i| k[(i, i)] += ridge);
+    // B = V W⁻¹Sᵀ K⁻¹, and K is symmetric.
+    let p = cholesky(&k)?.solve(w_inv_st.transpose()).transpose().to_owned();
+    let wide = wide.then(|| {
+        let leading = |most: usize| most.min(svd.u.ncols());
+        let tests = orthonormal(&unwhiten(&l_t, svd.u.subcols(0, leading(WIDTH * params.rank))));
+        let histories = orthonormal(&unwhiten(&l_h, svd.v.subcols(0, leading(2 * WIDTH * params.rank))));
+        Wide { tests: spread(&tests, &rows, all_rows), histories: spread(&histories, &columns, all_columns) }
+    });
+    let b = spread(&(&v * &p), &columns, all_columns);
+    Ok(Bases { u: spread(&u, &rows, all_rows), b, wide, spectrum: svd.s })
+}
+
+fn orthonormal(vectors: &Mat<f64>) -> Mat<f64> {
+    vectors.qr().compute_thin_Q()
+}
+
+/// The coordinates whose variance is not zero.
+fn used(covariance: &Mat<f64>) -> Vec<usize> {
+    (0..covariance.nrows()).filter(|&i| covariance[(i, i)] > 0.0).collect()
+}
+
+fn picked(matrix: &Mat<f64>, rows: &[usize], columns: &[usize]) -> Mat<f64> {
+    Mat::from_fn(rows.len(), columns.len(), |i, j| matrix[(rows[i], columns[j])])
+}
+
+/// The rows put back in their places among `all`; the others are zero.
+fn spread(matrix: &Mat<f64>, rows: &[usize], all: usize) -> Mat<f64> {
+    let mut spread = Mat::zeros(all, matrix.ncols());
+    for j in 0..matrix.ncols() {
+        rows.iter().enumerate().for_each(|(i, &row)| spread[(row, j)] = matrix[(i, j)]);
+    }
+    spread
+}
+
+/// L of Σ + ridge·(tr Σ / `all`)·I = L Lᵀ.
+fn whitener(covariance: &Mat<f64>, ridge: f64, all: usize) -> Result<Mat<f64>> {
+    let n = covariance.nrows();
+    let mean = (0..n).map(|i| covariance[(i, i)]).sum::<f64>() / all as f64;
+    // Without a ridge, the least of ridges keeps coordinates that always come together apart.
+    let ridge = ridge.max(f64::EPSILON * n as f64) * mean;
+    let mut covariance = covariance.clone();
+    (0..n).for_each(|i| covariance[(i, i)] += ridge);
+    Ok(cholesky(&covariance)?.L().to_owned())
+}
+
+fn cholesky(matrix: &Mat<f64>) -> Result<faer::linalg::solvers::Llt<f64>> {
+    matrix.llt(Side::Lower).map_err(|_| {
+        Error::data(
+            "the moments of these logs are numerically singular",
+            "raise whitening_ridge or ridge, or lower the rank or dimensions",
+        )
+    })
+}
+
+/// A column of Σ̂_TH.
+pub(crate) fn column(joint: &Joint, j: usize) -> Mat<f64> {
+    match joint {
+        Joint::Dense(joint) => joint.subcols(j, 1).to_owned(),
+        Joint::Sparse(joint) => {
+            let mut column = Mat::zeros(joint.rows(), 1);
+            joint.column(j).for_each(|(i, x)| column[(i, 0)] = x);
+            column
+        }
+    }
+}
+
+/// Σ̂_H, the row of the null test of Σ̂_TH, as a column.
+pub(crate) fn first_row(joint: &Joint) -> Mat<f64> {
+    match joint {
+        Joint::Dense(joint) => joint.subrows(NULL_TEST, 1).transpose().to_owned(),
+        Joint::Sparse(joint) => {
+            let entry = |j| joint.column(j).find(|&(i, _)| i == NULL_TEST).map_or(0.0, |(_, x)| x);
+            Mat::from_fn(joint.columns(), 1, |j, _| entry(j))
+        }
+    }
+}

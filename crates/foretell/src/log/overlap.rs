@@ -1,0 +1,47 @@
+//! How far the actions of logs were from being taken alike.
+
+use serde::{Deserialize, Serialize};
+
+use crate::data::Trajectory;
+use crate::log::Propensities;
+
+/// Sums over the probabilities with which actions were taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Overlap {
+    steps: u64,
+    /// Steps whose probability is known.
+    known: u64,
+    /// The least π.
+    least: Option<f64>,
+    /// Σ 1/π
+    inverses: f64,
+    /// Σ 1/π²
+    squares: f64,
+}
+
+impl Overlap {
+    pub(crate) fn add(&mut self, z: &Trajectory) {
+        self.steps += z.steps.len() as u64;
+        self.known += z.action_probabilities.len() as u64;
+        for p in &z.action_probabilities {
+            let inverse = 1.0 / p;
+            self.least = Some(self.least.map_or(*p, |least| least.min(*p)));
+            self.inverses += inverse;
+            self.squares += inverse * inverse;
+        }
+    }
+
+    pub(crate) fn merge(&mut self, other: &Overlap) {
+        self.steps += other.steps;
+        self.known += other.known;
+        self.least = self.least.into_iter().chain(other.least).reduce(f64::min);
+        self.inverses += other.inverses;
+        self.squares += other.squares;
+    }
+
+    /// `None` where a step does not tell, or there is none.
+    pub(crate) fn propensities(&self) -> Option<Propensities> {
+        let effective = self.inverses.powi(2) / (self.steps as f64 * self.squares);
+        self.least.filter(|_| self.known == self.steps).map(|least| Propensities { least, effective })
+    }
+}
