@@ -42,6 +42,8 @@ pub enum Pass {
 pub struct Progress {
     /// The pass under way.
     pub pass: Pass,
+    /// Episodes read in this pass.
+    pub episodes: u64,
     /// Steps read in this pass.
     pub steps: u64,
     /// Steps in all, once the survey has counted them.
@@ -163,7 +165,7 @@ fn survey(
         longest_truncated = longest_truncated.max(truncated.max());
         episodes += batch.len() as u64;
         steps += batch.steps().len() as u64;
-        progress(Progress { pass: Pass::Survey, steps, total: None });
+        progress(Progress { pass: Pass::Survey, episodes, steps, total: None });
     })?;
     if steps == 0 {
         return Err(Error::data("the logs hold no steps", "give at least one episode"));
@@ -187,13 +189,14 @@ fn moments(
         Regression::TwoStage => Wanted::JointAndCovariances,
     };
     let mut accumulator = Accumulator::new(features, wanted, &survey.pairs);
-    let mut steps = 0;
+    let (mut read, mut steps) = (0, 0);
     source.each_batch(survey.alphabet.clone(), |_, episodes| {
         let batch = features.batch(episodes, rule);
         features.learn_words(&batch);
         accumulator.add(features, &batch);
+        read += episodes.len() as u64;
         steps += batch.steps.len() as u64;
-        progress(Progress { pass: Pass::Moments, steps, total: Some(survey.steps) });
+        progress(Progress { pass: Pass::Moments, episodes: read, steps, total: Some(survey.steps) });
     })?;
     let dim = features.tests.rows().max(features.histories.rows());
     if wanted == Wanted::JointAndCovariances && dim > LARGEST_COVARIANCE {
@@ -214,12 +217,13 @@ fn second_pass(
     progress: &mut (dyn FnMut(Progress) + Send),
 ) -> Result<Vec<Operator>> {
     let mut operators = Operators::new(bases, &survey.pairs);
-    let mut steps = 0;
+    let (mut read, mut steps) = (0, 0);
     source.each_batch(survey.alphabet.clone(), |_, episodes| {
         let batch = features.batch(episodes, rule);
         operators.add(features, &batch);
+        read += episodes.len() as u64;
         steps += batch.steps.len() as u64;
-        progress(Progress { pass: Pass::Operators, steps, total: Some(survey.steps) });
+        progress(Progress { pass: Pass::Operators, episodes: read, steps, total: Some(survey.steps) });
     })?;
     Ok(operators.finish(bases.u.ncols()))
 }
