@@ -5,6 +5,7 @@
 mod cmd;
 mod game;
 mod input;
+mod names;
 mod output;
 mod plot;
 mod progress;
