@@ -93,7 +93,10 @@ impl LearningBar {
     pub fn tell(&mut self, progress: Progress) {
         let bar = &self.display.bar;
         if self.pass != Some(progress.pass) {
-            (self.pass, self.since) = (Some(progress.pass), Instant::now());
+            // The first pass began with the bar.
+            if self.pass.replace(progress.pass).is_some() {
+                self.since = Instant::now();
+            }
             bar.reset();
             bar.set_style(style(match progress.total {
                 Some(_) => "{prefix:9} {bar:30} {human_pos}/{human_len} steps, {msg}, {eta} left",
