@@ -1,6 +1,6 @@
 //! Logs named on the command line.
 
-use std::io;
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -8,10 +8,16 @@ use foretell::log::{OnBadEpisode, ReadOptions};
 use foretell::{Error, Logs};
 use tempfile::NamedTempFile;
 
+use crate::names;
+
+/// Bytes of standard input that are taken at once.
+const CHUNK: usize = 1 << 18;
+
 /// The logs to read.
 #[derive(clap::Args)]
 pub struct LogArgs {
-    /// Logs: CSV, JSON Lines or Parquet, also .gz; `-` is standard input
+    /// Logs: CSV, JSON Lines or Parquet, also .gz; a folder is all logs in it, a quoted pattern such as 'logs/*.csv' all that
+    /// match; `-` is standard input
     #[arg(required = true, value_name = "LOGS")]
     logs: Vec<PathBuf>,
     /// Drop episodes that have a bad row, and count them, instead of stopping
@@ -55,7 +61,7 @@ impl LogArgs {
     /// A slip of the hand must not replace logs by what is made of them.
     pub fn refuse_as_output(&self, output: &Path) -> anyhow::Result<()> {
         let same = |log: &&PathBuf| log.canonicalize().is_ok_and(|log| output.canonicalize().is_ok_and(|out| out == log));
-        match self.logs.iter().find(same) {
+        match self.paths()?.iter().find(same) {
             Some(log) => anyhow::bail!("{} is one of the logs and would be overwritten; name another output", log.display()),
             None => Ok(()),
         }
@@ -64,20 +70,78 @@ impl LogArgs {
     /// Logs are read more than once, so standard input is kept in a temporary file meanwhile.
     pub fn open(&self) -> anyhow::Result<Opened> {
         let mut spool = None;
-        let mut paths = self.logs.clone();
-        for path in paths.iter_mut().filter(|path| path.as_os_str() == "-") {
+        let mut paths = self.paths()?;
+        for path in paths.iter_mut().filter(|path| is_stdin(path)) {
             if spool.is_some() {
                 anyhow::bail!("standard input (-) can be given once only");
             }
-            let mut file = tempfile::Builder::new()
-                .prefix("stdin")
-                .tempfile()
-                .context("cannot create a temporary file for standard input")?;
-            io::copy(&mut io::stdin().lock(), &mut file).context("cannot read standard input")?;
+            let mut file = tempfile::Builder::new().prefix("stdin").tempfile().map_err(|e| cannot_keep(&e))?;
+            keep(&mut io::stdin().lock(), &mut file)?;
             *path = file.path().to_path_buf();
             spool = Some(file);
         }
         let on_bad = if self.skip_bad_episodes { OnBadEpisode::Skip } else { OnBadEpisode::Fail };
         Ok(Opened { logs: Logs::files(paths, ReadOptions { on_bad }), spool })
+    }
+
+    /// The files that the arguments stand for, and `-`.
+    fn paths(&self) -> anyhow::Result<Vec<PathBuf>> {
+        let files = self.logs.iter().map(|log| if is_stdin(log) { Ok(vec![log.clone()]) } else { names::expand(log) });
+        Ok(files.collect::<anyhow::Result<Vec<_>>>()?.concat())
+    }
+}
+
+fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// Writes all of standard input to the file that keeps it.
+fn keep(input: &mut impl Read, file: &mut impl Write) -> anyhow::Result<()> {
+    let mut chunk = vec![0; CHUNK];
+    loop {
+        let read = match input.read(&mut chunk) {
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+            read => read.context("cannot read standard input")?,
+        };
+        if read == 0 {
+            return file.flush().map_err(|e| cannot_keep(&e));
+        }
+        file.write_all(&chunk[..read]).map_err(|e| cannot_keep(&e))?;
+    }
+}
+
+fn cannot_keep(error: &io::Error) -> anyhow::Error {
+    let folder = std::env::temp_dir();
+    anyhow::anyhow!(
+        "cannot keep standard input in the temporary folder {}: {}; set TMPDIR to a folder with room for all of it, or give files",
+        folder.display(),
+        error.kind()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A disk that is soon full.
+    struct Small(usize);
+
+    impl Write for Small {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::StorageFull)?;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_full_temporary_folder_has_a_remedy() {
+        let input = vec![b'x'; 3 * CHUNK];
+        assert!(keep(&mut &input[..], &mut Small(3 * CHUNK)).is_ok());
+        let said = keep(&mut &input[..], &mut Small(2 * CHUNK)).unwrap_err().to_string();
+        assert!(said.contains("no storage space") && said.contains("set TMPDIR to a folder with room"), "{said}");
     }
 }

@@ -5,6 +5,7 @@
 mod cmd;
 mod game;
 mod input;
+mod names;
 mod output;
 mod plot;
 mod progress;
@@ -26,6 +27,9 @@ struct Cli {
     /// Threads to use; results do not depend on it [default: all cores]
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
+    /// Show no progress
+    #[arg(short, long, global = true)]
+    quiet: bool,
 }
 
 #[derive(Subcommand)]
@@ -62,6 +66,9 @@ fn command() -> clap::Command {
 }
 
 fn run(cli: Cli) -> anyhow::Result<()> {
+    if cli.quiet {
+        progress::silence();
+    }
     let threads = cli.threads.map_or(0, usize::from);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
     pool.install(|| match cli.verb {

@@ -1,98 +1,261 @@
-//! A progress bar on standard error, where that is a terminal.
+//! Progress on standard error: a bar where that is a terminal, elsewhere a line now and then.
 
-use std::time::Duration;
+use std::io::{IsTerminal, Write, stderr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
+use foretell::pomdp::solve;
 use foretell::refine::EmRound;
 use foretell::{Pass, Progress};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// A bar that follows the passes of learning.
-pub struct LearningBar {
-    bar: ProgressBar,
-    pass: Option<Pass>,
+use crate::report::{count, plural};
+
+/// Lines in a log file are this far apart, and quick work has none.
+const EVERY: Duration = Duration::from_secs(30);
+
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// Shows no progress from now on.
+pub fn silence() {
+    QUIET.store(true, Ordering::Relaxed);
 }
 
-impl LearningBar {
-    /// Hidden where standard error is not a terminal.
-    pub fn new() -> LearningBar {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
-        bar.enable_steady_tick(Duration::from_millis(100));
-        LearningBar { bar, pass: None }
+/// A bar, or lines.
+struct Display {
+    bar: ProgressBar,
+    pace: Option<Pace>,
+}
+
+impl Display {
+    fn new(length: Option<u64>, template: &str) -> Display {
+        let is_quiet = QUIET.load(Ordering::Relaxed);
+        let target = if is_quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr_with_hz(10) };
+        let bar = ProgressBar::with_draw_target(length, target);
+        bar.set_style(style(template));
+        let pace = (!is_quiet && !stderr().is_terminal()).then(|| Pace { last: Instant::now() });
+        Display { bar, pace }
     }
 
-    /// Shows how far learning is.
-    pub fn tell(&mut self, progress: Progress) {
-        if self.pass != Some(progress.pass) {
-            self.pass = Some(progress.pass);
-            self.bar.reset();
-            let what = match progress.pass {
-                Pass::Survey => "reading",
-                Pass::Moments => "moments",
-                Pass::Operators => "operators",
-            };
-            let template = match progress.total {
-                Some(_) => "{msg:9} {bar:30} {human_pos}/{human_len} steps, {per_sec}, {eta} left",
-                None => "{msg:9} {spinner} {human_pos} steps, {per_sec}",
-            };
-            self.bar.set_style(ProgressStyle::with_template(template).expect("the templates above are valid"));
-            self.bar.set_message(what);
-        }
-        if let Some(total) = progress.total {
-            self.bar.set_length(total);
-        }
-        self.bar.set_position(progress.steps);
+    /// Moves the spinner and the clock while nothing is told.
+    fn ticking(self) -> Display {
+        self.bar.enable_steady_tick(Duration::from_millis(100));
+        self
     }
 
-    /// Takes the bar away.
-    pub fn finish(self) {
+    /// Writes a line if it is time for one. Whoever closed standard error does not want it.
+    fn line(&mut self, text: impl FnOnce() -> String) {
+        if self.pace.as_mut().is_some_and(|pace| pace.is_due(Instant::now())) {
+            let _ = writeln!(stderr(), "{}", text());
+        }
+    }
+}
+
+impl Drop for Display {
+    fn drop(&mut self) {
         self.bar.finish_and_clear();
     }
 }
 
-/// A bar that counts rounds.
-pub struct RoundsBar(ProgressBar);
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).expect("the templates of this file are valid")
+}
 
-impl RoundsBar {
-    /// Hidden where standard error is not a terminal.
-    pub fn new(rounds: u64) -> RoundsBar {
-        let bar = ProgressBar::with_draw_target(Some(rounds), ProgressDrawTarget::stderr_with_hz(10));
-        let style = ProgressStyle::with_template("planning  {bar:30} {pos}/{len} rounds, {eta} left");
-        bar.set_style(style.expect("the template above is valid"));
-        RoundsBar(bar)
-    }
+/// When it is time for another line.
+struct Pace {
+    last: Instant,
+}
 
-    /// Shows how many rounds are done.
-    pub fn tell(&self, done: u64) {
-        self.0.set_position(done);
-    }
-
-    /// Takes the bar away.
-    pub fn finish(self) {
-        self.0.finish_and_clear();
+impl Pace {
+    fn is_due(&mut self, now: Instant) -> bool {
+        let is_due = now.duration_since(self.last) >= EVERY;
+        if is_due {
+            self.last = now;
+        }
+        is_due
     }
 }
 
-/// A line that shows how well the latest round of refinement foretells.
-pub struct RefiningBar(ProgressBar);
+/// Follows the passes of learning.
+pub struct LearningBar {
+    display: Display,
+    pass: Option<Pass>,
+    since: Instant,
+}
+
+impl LearningBar {
+    /// Shows nothing yet.
+    pub fn new() -> LearningBar {
+        LearningBar { display: Display::new(None, "{spinner}").ticking(), pass: None, since: Instant::now() }
+    }
+
+    /// Shows how far learning is.
+    pub fn tell(&mut self, progress: Progress) {
+        let bar = &self.display.bar;
+        if self.pass != Some(progress.pass) {
+            // The first pass began with the bar.
+            if self.pass.replace(progress.pass).is_some() {
+                self.since = Instant::now();
+            }
+            bar.reset();
+            bar.set_style(style(match progress.total {
+                Some(_) => "{prefix:9} {bar:30} {human_pos}/{human_len} steps, {msg}, {eta} left",
+                None => "{prefix:9} {spinner} {human_pos} steps, {msg}",
+            }));
+            bar.set_prefix(name(progress.pass));
+        }
+        if let Some(total) = progress.total {
+            bar.set_length(total);
+        }
+        bar.set_position(progress.steps);
+        let elapsed = self.since.elapsed();
+        bar.set_message(episodes(&progress, elapsed));
+        self.display.line(|| learning(&progress, elapsed));
+    }
+
+    /// Takes the bar away, as dropping it does.
+    pub fn finish(self) {}
+}
+
+fn name(pass: Pass) -> &'static str {
+    match pass {
+        Pass::Survey => "reading",
+        Pass::Moments => "moments",
+        Pass::Operators => "operators",
+    }
+}
+
+/// A pass in one line, so long after it began.
+fn learning(progress: &Progress, elapsed: Duration) -> String {
+    let (name, episodes) = (name(progress.pass), episodes(progress, elapsed));
+    match progress.total {
+        None => format!("{name}: {}, {episodes}", plural(progress.steps, "step")),
+        Some(total) => {
+            let (steps, left) = (count(progress.steps), left(progress.steps, total, elapsed));
+            format!("{name}: {steps} of {}, {episodes}, {left} left", plural(total, "step"))
+        }
+    }
+}
+
+fn episodes(progress: &Progress, elapsed: Duration) -> String {
+    let rate = progress.episodes as f64 / elapsed.as_secs_f64().max(1e-3);
+    format!("{}, {} episodes/s", plural(progress.episodes, "episode"), count(rate.round() as u64))
+}
+
+/// How long the rest takes at the same speed.
+fn left(done: u64, total: u64, elapsed: Duration) -> String {
+    let rest = total.saturating_sub(done) as f64 / done.max(1) as f64;
+    let seconds = (elapsed.as_secs_f64() * rest).round() as u64;
+    match seconds {
+        0..90 => format!("{seconds} s"),
+        90..5400 => format!("{} min", (seconds + 30) / 60),
+        _ => format!("{} h {} min", (seconds + 30) / 3600, (seconds + 30) % 3600 / 60),
+    }
+}
+
+/// Counts rounds.
+pub struct RoundsBar {
+    display: Display,
+    what: &'static str,
+    rounds: u64,
+    since: Instant,
+}
+
+impl RoundsBar {
+    /// So many rounds of something.
+    pub fn new(what: &'static str, rounds: u64) -> RoundsBar {
+        let display = Display::new(Some(rounds), "{prefix:9} {bar:30} {pos}/{len} rounds, {eta} left");
+        display.bar.set_prefix(what);
+        RoundsBar { display, what, rounds, since: Instant::now() }
+    }
+
+    /// Shows how many rounds are done.
+    pub fn tell(&mut self, done: u64) {
+        self.display.bar.set_position(done);
+        let (what, rounds, elapsed) = (self.what, self.rounds, self.since.elapsed());
+        let line = || format!("{what}: {} of {}, {} left", count(done), plural(rounds, "round"), left(done, rounds, elapsed));
+        self.display.line(line);
+    }
+
+    /// Takes the bar away, as dropping it does.
+    pub fn finish(self) {}
+}
+
+/// Shows how well the latest round of refinement foretells.
+pub struct RefiningBar(Display);
 
 impl RefiningBar {
-    /// Hidden where standard error is not a terminal.
+    /// Shows nothing yet.
     pub fn new() -> RefiningBar {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
-        bar.set_style(ProgressStyle::with_template("refining  {spinner} {msg}").expect("the template above is valid"));
-        bar.enable_steady_tick(Duration::from_millis(100));
-        RefiningBar(bar)
+        RefiningBar(Display::new(None, "refining  {spinner} {msg}").ticking())
     }
 
     /// Shows the latest round.
-    pub fn tell(&self, round: &EmRound) {
+    pub fn tell(&mut self, round: &EmRound) {
         let what = if round.trial { "trying" } else { "fitting" };
         let nats = round.held_out.unwrap_or(round.training);
-        self.0.set_message(format!("{what} {} states, round {}: {nats:.4} nats per step", round.candidate.states, round.round));
+        let text = format!("{what} {} states, round {}: {nats:.4} nats per step", round.candidate.states, round.round);
+        self.0.bar.set_message(text.clone());
+        self.0.line(|| format!("refining: {text}"));
     }
 
-    /// Takes the line away.
-    pub fn finish(self) {
-        self.0.finish_and_clear();
+    /// Takes the line away, as dropping it does.
+    pub fn finish(self) {}
+}
+
+/// Shows how close the bounds of a planner are.
+pub struct SolvingBar {
+    display: Display,
+    since: Instant,
+    limit: Duration,
+}
+
+impl SolvingBar {
+    /// It will stop by itself at the limit.
+    pub fn new(limit: Duration) -> SolvingBar {
+        SolvingBar { display: Display::new(None, "solving   {spinner} {msg}").ticking(), since: Instant::now(), limit }
+    }
+
+    /// Shows the latest round.
+    pub fn tell(&mut self, number: usize, round: &solve::Round) {
+        let solve::Round { lower, upper, .. } = round;
+        let (now, limit) = (self.since.elapsed().as_secs(), self.limit.as_secs_f64().ceil());
+        let text = format!("round {}: {lower:.4} to {upper:.4}, {now} of at most {limit:.0} s", count(number as u64));
+        self.display.bar.set_message(text.clone());
+        self.display.line(|| format!("solving: {text}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_far_apart() {
+        let start = Instant::now();
+        let mut pace = Pace { last: start };
+        let said: Vec<u64> = (0..120).filter(|&s| pace.is_due(start + Duration::from_secs(s))).collect();
+        assert_eq!(said, [30, 60, 90]);
+    }
+
+    #[test]
+    fn a_line_tells_how_far_how_fast_and_how_long() {
+        let minute = Duration::from_secs(60);
+        let progress = Progress { pass: Pass::Moments, episodes: 300_000, steps: 12_000_000, total: Some(60_000_000) };
+        let plain = |progress| learning(&progress, minute).replace('\u{2009}', " ");
+        let said = "moments: 12 000 000 of 60 000 000 steps, 300 000 episodes, 5 000 episodes/s, 4 min left";
+        assert_eq!(plain(progress), said);
+        let progress = Progress { pass: Pass::Survey, total: None, ..progress };
+        assert_eq!(plain(progress), "reading: 12 000 000 steps, 300 000 episodes, 5 000 episodes/s");
+    }
+
+    #[test]
+    fn the_time_left_has_a_fitting_unit() {
+        let second = Duration::from_secs(1);
+        assert_eq!(left(1, 90, second), "89 s");
+        assert_eq!(left(1, 100, second), "2 min");
+        assert_eq!(left(1, 7261, second), "2 h 1 min");
+        assert_eq!(left(0, 10, second), "10 s");
+        assert_eq!(left(11, 10, second), "0 s");
     }
 }

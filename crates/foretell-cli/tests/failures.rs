@@ -26,6 +26,15 @@ const FAILURES: &[&str] = &[
     "learn|walks.csv|-o|./walks.csv",
     "sample|colored-gridworld|-o|no/out.csv",
     "sample|colored-gridworld|-o|out.txt",
+    "sample|colored-gridworld|-o|out.txt|--shards|3",
+    "sample|colored-gridworld|-o|no/out.csv|--shards|3",
+    "sample|colored-gridworld|-o|-|--shards|3",
+    "sample|colored-gridworld|-o|out.csv|--shards|0",
+    "sample|colored-gridworld|-o|out.csv|--shards|3|--episodes|2",
+    "inspect|no-logs",
+    "inspect|*.parquet",
+    "inspect|no-such/*.csv",
+    "learn|[wh]*.csv|-o|walks.csv",
     // models
     "score|version9.safetensors|heldout.csv",
     "score|walks.csv|heldout.csv",
@@ -104,6 +113,7 @@ fn folder() -> Folder {
     folder.write("cut-in-header.safetensors", &model[..1000]);
     folder.write("cut-in-arrays.safetensors", &model[..model.len() / 2]);
     folder.write("empty.csv", "");
+    std::fs::create_dir(folder.path("no-logs")).unwrap();
     folder.write("no-rows.csv", "action,observation\n");
     folder.write("bad.csv", "action,observation,reward\nN,....,0\nN,....,n/a\n");
     folder

@@ -4,6 +4,8 @@
 //! over states. Rollouts let the policy act in its own model; they err where the model does. Where the two disagree, neither
 //! is to be trusted.
 
+use std::iter;
+
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -19,7 +21,7 @@ use crate::policy::Policy;
 use crate::pomdp::Pomdp;
 use crate::returns::{Mean, Returns};
 use crate::rng::{Rng, Seed};
-use crate::tree_q::{Ensembles, Structure, TreeFit, TreeQ};
+use crate::tree_q::{Ensembles, Following, LANES, Structure, TreeFit, TreeQ};
 
 /// Estimates that differ by so small a share are the same, added up in another order.
 const ROUNDING: f64 = 1e-9;
@@ -82,7 +84,7 @@ impl LogTest {
             TreeFit::new(&steps, &states, Structure::Frozen, Ensembles::PerAction, &trees, self.seed.stream("evaluation"))?;
         FittedQ::new(&steps, &mut fit, self.discount).next();
         let rewards = fit.to_q();
-        let fitted_q = self.fitted_q(&steps, &mut fit, &actions);
+        let fitted_q = self.fitted_q(&steps, &fit, &actions);
         let rollouts = plan.model().map(|model| self.rollouts(plan, model, &rewards));
         let same = steps.list().iter().filter(|step| actions[step.row] == step.action).count();
         let logged = Returns::of(episodes.iter().map(|z| self.cut(z)), self.discount);
@@ -99,20 +101,24 @@ impl LogTest {
     }
 
     /// Q̂ of as many steps as an episode has, at the start.
-    fn fitted_q(&self, steps: &Steps, fit: &mut TreeFit, actions: &[Action]) -> Estimate {
+    fn fitted_q(&self, steps: &Steps, fit: &TreeFit, actions: &[Action]) -> Estimate {
         let (episodes, of_step) = (steps.starts().len(), steps.episodes());
-        // `counts`: how often each episode is taken
-        let mut value = |counts: &[f64]| {
-            let weights: Vec<f64> = of_step.iter().map(|&episode| counts[episode]).collect();
-            let mut fitted = FittedQ::new(steps, &mut *fit, self.discount).following(actions).weighted(&weights);
-            fitted.by_ref().take(self.max_steps).last();
-            let starts = steps.starts().iter().zip(counts).map(|(&row, n)| n * fitted.values()[row]);
-            starts.sum::<f64>() / episodes as f64
-        };
-        let all = value(&vec![1.0; episodes]);
-        let replicate = |i| value(&drawn(episodes, &mut self.seed.stream("bootstrap").index(i).rng()));
-        let replicates: Mean = (0..self.replicates as u64).map(replicate).collect();
-        Estimate { value: all, ci95: Z95 * replicates.sd() }
+        let following = Following::new(fit, steps, actions, self.discount);
+        // How often each episode is taken: once, and then as often as it is drawn.
+        let replicate = |i| drawn(episodes, &mut self.seed.stream("bootstrap").index(i).rng());
+        let counts: Vec<Vec<f64>> = iter::once(vec![1.0; episodes]).chain((0..self.replicates as u64).map(replicate)).collect();
+        let values = counts.chunks(LANES).flat_map(|counts| {
+            let count = |lane: usize, i: usize| counts.get(lane).map_or(1.0, |counts| counts[of_step[i]]);
+            let values = following.values(|i| std::array::from_fn(|lane| count(lane, i)), self.max_steps);
+            let value = |(lane, counts): (usize, &Vec<f64>)| {
+                let starts = steps.starts().iter().zip(counts).map(|(&row, n)| n * values[row][lane]);
+                starts.sum::<f64>() / episodes as f64
+            };
+            counts.iter().enumerate().map(value).collect::<Vec<f64>>()
+        });
+        let values: Vec<f64> = values.collect();
+        let replicates: Mean = values[1..].iter().copied().collect();
+        Estimate { value: values[0], ci95: Z95 * replicates.sd() }
     }
 
     /// The mean return of the policy in its own model, where a step earns what the model's POMDP says, or else what such steps earn

@@ -1,5 +1,7 @@
 //! Q̂ held by Extra-Trees, as in the paper's planner.
 
+mod following;
+
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -10,6 +12,8 @@ use crate::experience::{States, Steps};
 use crate::fitted_q::Approximator;
 use crate::rng::Seed;
 use crate::trees::{Forest, Inputs, Leaves, Rows, Targets, TreeParams, Trees};
+
+pub(crate) use following::{Following, LANES};
 
 /// When the structure of the trees is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -21,7 +21,8 @@ pub struct Args {
     /// Let it act here: a built-in domain (see `foretell domains`), a .POMDP file or the map of a maze
     #[arg(long, value_name = "DOMAIN")]
     domain: Option<String>,
-    /// Estimate it from logs alone; best those that it was not planned on
+    /// Estimate it from logs alone, files, folders or quoted patterns; best those that it was not planned on. All are held in
+    /// memory, about 2 KB a step
     #[arg(long, value_name = "LOGS", num_args = 1..)]
     logs: Vec<PathBuf>,
     /// Number of episodes, for each seed; with --logs, of rollouts in the policy's own model

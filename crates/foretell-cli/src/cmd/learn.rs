@@ -142,7 +142,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         (model, trace) = super::refine::refine(&model, &input.logs, &refinement).map_err(|e| input.blame(e))?;
     }
     if let Some(n) = args.ensemble {
-        let bar = RoundsBar::new((2 * n as u64).saturating_sub(1));
+        let mut bar = RoundsBar::new("ensemble", (2 * n as u64).saturating_sub(1));
         model = foretell::ensemble(&model, &input.logs, n, &mut |i| bar.tell(i as u64)).map_err(|e| input.blame(e))?;
         bar.finish();
     }

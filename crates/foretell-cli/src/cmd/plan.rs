@@ -55,7 +55,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     if let Some(first) = rewards.next().filter(|first| rewards.all(|reward| reward == *first)) {
         eprintln!("warning: every reward in the logs is {first}, so they cannot tell a good policy from a bad one");
     }
-    let bar = RoundsBar::new(params.rounds as u64);
+    let mut bar = RoundsBar::new("planning", params.rounds as u64);
     let mut trace: Vec<Round> = Vec::new();
     let planned = foretell::plan(&model, &episodes, &params, &mut |round| {
         bar.tell(round.number as u64);

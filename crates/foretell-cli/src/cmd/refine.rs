@@ -61,7 +61,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 
 /// Refines, with a bar on the terminal; returns the rounds as well.
 pub fn refine(model: &Model, logs: &Logs, params: &RefineParams) -> foretell::Result<(Model, Vec<EmRound>)> {
-    let bar = RefiningBar::new();
+    let mut bar = RefiningBar::new();
     let mut refinement = Refinement::new(model, logs, params)?;
     let mut trace = Vec::new();
     for round in refinement.by_ref() {

@@ -1,10 +1,11 @@
 //! `foretell sample`
 
+use std::io::stdout;
 use std::path::{Path, PathBuf};
 
 use foretell::log::{Format, Writer};
 use foretell::policy::Exploring;
-use foretell::{Plan, Policy, Seed, Uniform, domains};
+use foretell::{Alphabet, Plan, Policy, Seed, Trajectory, Uniform, domains};
 
 use crate::{output, report};
 
@@ -32,6 +33,9 @@ pub struct Args {
     /// File to write, by extension .csv, .jsonl or .parquet (the first two also .gz); `-` is CSV to standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+    /// Write so many files, each an equal share of the episodes: logs/part.csv becomes logs/part-00.csv, logs/part-01.csv, …
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    shards: Option<u32>,
 }
 
 /// The policy that needs no file.
@@ -62,21 +66,86 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             None => Box::new(Uniform { actions }),
         }
     };
+    let mut episodes = domains::sample_with(&domain, policy, args.episodes, max_steps, Seed(args.seed));
     let to_stdout = args.output == Path::new("-");
+    let steps = match args.shards {
+        Some(shards) => write_shards(&args, shards as usize, domain.alphabet(), &mut episodes)?,
+        None if to_stdout => write(Writer::stream(Box::new(stdout()), Format::Csv)?, domain.alphabet(), &mut episodes)?,
+        None => {
+            output::check(&args.output)?;
+            write(Writer::create(&args.output)?, domain.alphabet(), &mut episodes)?
+        }
+    };
     if !to_stdout {
-        output::check(&args.output)?;
-    }
-    let mut writer =
-        if to_stdout { Writer::stream(Box::new(std::io::stdout()), Format::Csv)? } else { Writer::create(&args.output)? };
-    let mut steps = 0;
-    for z in domains::sample_with(&domain, policy, args.episodes, max_steps, Seed(args.seed)) {
-        steps += z.steps.len() as u64;
-        writer.write(domain.alphabet(), &z)?;
-    }
-    writer.finish()?;
-    if !to_stdout {
-        let episodes = report::plural(args.episodes as u64, "episode");
-        report::say(format!("{episodes} of {}, {}, in {}", domain.name, report::plural(steps, "step"), args.output.display()))?;
+        let (episodes, steps) = (report::plural(args.episodes as u64, "episode"), report::plural(steps, "step"));
+        let place = match args.shards {
+            Some(shards) => {
+                let (first, last) =
+                    (shard(&args.output, 0, shards as usize), shard(&args.output, shards as usize - 1, shards as usize));
+                format!("{}: {} to {}", report::plural(u64::from(shards), "file"), first.display(), last.display())
+            }
+            None => args.output.display().to_string(),
+        };
+        report::say(format!("{episodes} of {}, {steps}, in {place}", domain.name))?;
     }
     Ok(())
+}
+
+/// Writes episodes; returns how many steps they have.
+fn write(mut writer: Writer, alphabet: &Alphabet, episodes: impl Iterator<Item = Trajectory>) -> foretell::Result<u64> {
+    let mut steps = 0;
+    for z in episodes {
+        steps += z.steps.len() as u64;
+        writer.write(alphabet, &z)?;
+    }
+    writer.finish()?;
+    Ok(steps)
+}
+
+/// Writes episodes to files of equal shares, in order and numbered as in one file.
+fn write_shards(
+    args: &Args,
+    shards: usize,
+    alphabet: &Alphabet,
+    mut episodes: impl Iterator<Item = Trajectory>,
+) -> anyhow::Result<u64> {
+    if args.output == Path::new("-") {
+        anyhow::bail!("--shards {shards}: standard output is one file; name a file, from which those of the shards are made");
+    }
+    if shards > args.episodes {
+        anyhow::bail!("--shards {shards}: there are only {} episodes; each file needs one at least", args.episodes);
+    }
+    for i in 0..shards {
+        output::check(&shard(&args.output, i, shards))?;
+    }
+    let first = |i: usize| (i as u128 * args.episodes as u128 / shards as u128) as usize;
+    let mut steps = 0;
+    for i in 0..shards {
+        let writer = Writer::create(shard(&args.output, i, shards))?.numbered_from(first(i) as u64);
+        steps += write(writer, alphabet, episodes.by_ref().take(first(i + 1) - first(i)))?;
+    }
+    Ok(steps)
+}
+
+/// The file of a shard: its number, with as many digits as that of the last, stands before the extensions.
+fn shard(output: &Path, i: usize, shards: usize) -> PathBuf {
+    let name = output.file_name().unwrap_or_default().to_string_lossy();
+    let packed = name.len() - if name.to_lowercase().ends_with(".gz") { ".gz".len() } else { 0 };
+    let (stem, extensions) = name.split_at(name[..packed].rfind('.').unwrap_or(packed));
+    let digits = (shards - 1).to_string().len().max(2);
+    output.with_file_name(format!("{stem}-{i:0digits$}{extensions}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shards_are_numbered_before_the_extensions() {
+        let name = |output: &str, i, shards| shard(Path::new(output), i, shards).display().to_string();
+        assert_eq!(name("logs/part.parquet", 3, 10), "logs/part-03.parquet");
+        assert_eq!(name("part.v2.csv.gz", 3, 1000), "part.v2-003.csv.gz");
+        assert_eq!(name("part.csv", 0, 1001), "part-0000.csv");
+        assert_eq!(name("part", 0, 1), "part-00");
+    }
 }

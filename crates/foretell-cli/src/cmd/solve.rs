@@ -7,6 +7,7 @@ use foretell::pomdp::solve::{Gap, PointBased, Solution, fast_informed_bound, qmd
 use foretell::{Returns, Seed, domains};
 use serde::Serialize;
 
+use crate::progress::SolvingBar;
 use crate::report::{self, plural};
 
 /// Plan with an exact model, and bound what can be earned in it
@@ -81,8 +82,12 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         Planner::FastInformed => fast_informed_bound(pomdp, discount)?,
         Planner::PointBased => {
             let mut planner = PointBased::new(pomdp, discount, Gap { relative: args.gap, ..Gap::default() })?;
-            while started.elapsed() < limit && planner.next().is_some() {
+            let mut bar = SolvingBar::new(limit);
+            while started.elapsed() < limit
+                && let Some(round) = planner.next()
+            {
                 rounds += 1;
+                bar.tell(rounds, &round);
             }
             points = planner.round().points;
             planner.solution()

@@ -90,9 +90,9 @@ impl Folder {
         self.piped(args, b"")
     }
 
-    /// The same with something on standard input.
+    /// The same with something on standard input. Quietly, else a slow machine would tell its progress.
     pub fn piped(&self, args: &[&str], stdin: &[u8]) -> String {
-        let ran = self.run(args, stdin);
+        let ran = self.run(&[args, &["--quiet"]].concat(), stdin);
         assert_eq!((ran.code, ran.err.as_str()), (0, ""), "foretell {}", args.join(" "));
         String::from_utf8(ran.out).unwrap()
     }

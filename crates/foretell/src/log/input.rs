@@ -21,6 +21,13 @@ pub enum Format {
     Parquet,
 }
 
+impl Format {
+    /// What the extension of a file tells, behind which there may be `.gz`; `None` where it is none that logs have.
+    pub fn of_name(path: impl AsRef<Path>) -> Option<Format> {
+        Kind::of(path.as_ref()).format
+    }
+}
+
 /// What the name of a file says about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Kind {
@@ -150,5 +157,6 @@ mod tests {
         assert_eq!(kind("a.gz"), Kind { format: None, gzip: true });
         assert_eq!(kind("a.txt"), Kind { format: None, gzip: false });
         assert_eq!(kind(".gz"), Kind { format: None, gzip: false });
+        assert_eq!((Format::of_name("a.csv.gz"), Format::of_name("a.txt")), (Some(Format::Csv), None));
     }
 }

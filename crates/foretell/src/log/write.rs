@@ -85,6 +85,11 @@ impl Writer {
         Writer { path, format, rows: None, output: Some(output), episodes: 0, with_probabilities: false }
     }
 
+    /// Numbers the episodes from `first` on, for a file that goes on where another ends.
+    pub fn numbered_from(self, first: u64) -> Writer {
+        Writer { episodes: first as i64, ..self }
+    }
+
     /// Writes one trajectory, as the next episode.
     pub fn write(&mut self, alphabet: &Alphabet, trajectory: &Trajectory) -> Result<()> {
         let Trajectory { steps, rewards, action_probabilities, end } = trajectory;

@@ -1,5 +1,7 @@
 //! From rows to leaves: trees as flat arrays, walked by several rows or through several trees at once.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use super::Targets;
@@ -167,6 +169,11 @@ impl Trees {
             sum = at[..roots.len()].iter().fold(sum, |sum, &at| sum + values[self.leaf[at as usize] as usize]);
         }
         sum
+    }
+
+    /// The leaves of one tree, counted over all trees.
+    pub(crate) fn leaves_of(&self, tree: usize) -> Range<usize> {
+        self.leaf_starts[tree] as usize..self.leaf_starts[tree + 1] as usize
     }
 
     /// The mean target in each leaf of one tree; where there are no rows, that of all.
