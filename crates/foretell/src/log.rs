@@ -18,6 +18,7 @@ mod cell;
 mod csv;
 mod episodes;
 mod half;
+mod identity;
 mod input;
 mod jsonl;
 mod memory;
@@ -47,6 +48,7 @@ use crate::log::memory::Memory;
 use crate::log::rewarded::Rewarded;
 use crate::rng::Seed;
 
+pub use crate::log::identity::Identity;
 pub use crate::log::input::Format;
 pub use crate::log::notes::Notes;
 pub use crate::log::summary::{ActionCount, Lengths, ObservationCount, Propensities, Rare, Rewards, Summary};
