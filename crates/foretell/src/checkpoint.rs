@@ -60,6 +60,9 @@ impl Checkpoint {
         due: impl FnMut() -> bool + Send + 'static,
     ) -> Result<Checkpoint> {
         let folder = folder.into();
+        if folder.is_file() {
+            return Err(Error::data(format!("{} is a file", folder.display()), "name a folder for the checkpoint"));
+        }
         fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
         let lock = lock(&folder)?;
         let work = json!({ "foretell": env!("CARGO_PKG_VERSION"), "work": work });
@@ -347,6 +350,6 @@ mod tests {
         let path = folder.path().join("file");
         fs::write(&path, "mine").unwrap();
         let message = open(&path, &json!(1)).err().unwrap().to_string();
-        assert!(message.starts_with("cannot create") && message.contains("file"), "{message}");
+        assert!(message.ends_with("file is a file; name a folder for the checkpoint"), "{message}");
     }
 }
