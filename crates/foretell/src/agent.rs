@@ -236,14 +236,8 @@ impl<'d> Agent<'d> {
     /// Saves what there is: every stage takes long.
     fn reach(&mut self, stage: Stage) -> Result<()> {
         self.stage = stage;
-        match self.checkpoint.take() {
-            Some(checkpoint) => {
-                checkpoint.save(saved::PART, &self.to_bytes())?;
-                self.checkpoint = Some(checkpoint);
-                Ok(())
-            }
-            None => Ok(()),
-        }
+        let bytes = self.checkpoint.is_some().then(|| self.to_bytes());
+        self.checkpoint.iter_mut().zip(bytes).try_for_each(|(checkpoint, bytes)| checkpoint.save(saved::PART, &bytes))
     }
 }
 

@@ -195,12 +195,9 @@ impl<'a> Refinement<'a> {
     }
 
     fn save_if_due(&mut self) -> Result<()> {
-        let Some((checkpoint, part)) = self.checkpoint.take() else { return Ok(()) };
-        if checkpoint.is_due() {
-            checkpoint.save(part, &self.to_bytes())?;
-        }
-        self.checkpoint = Some((checkpoint, part));
-        Ok(())
+        let is_due = self.checkpoint.as_mut().is_some_and(|(checkpoint, _)| checkpoint.is_due());
+        let bytes = is_due.then(|| self.to_bytes());
+        self.checkpoint.iter_mut().zip(bytes).try_for_each(|((checkpoint, part), bytes)| checkpoint.save(part, &bytes))
     }
 
     /// The model with its refinement. Held-out episodes, which have had their say, are taken in.

@@ -1,7 +1,8 @@
 //! What do policies earn that were planned from logs alone [H14 §6.4]?
 //!
-//! `planning-quality FOLDER [DOMAIN] [--quick] [--checkpoint DIR]` writes `planning-DOMAIN.csv` (every seed), `planning-DOMAIN.md` (means over seeds) and
-//! `planning-DOMAIN.json` (what was run) into FOLDER, for one domain or all. `--quick` takes two seeds and a tenth of the episodes.
+//! `planning-quality FOLDER [DOMAIN] [--quick] [--checkpoint DIR]` writes `planning-DOMAIN.csv` (every seed), `planning-DOMAIN.md`
+//! (means over seeds) and `planning-DOMAIN.json` (what was run) into FOLDER, for one domain or all. `--quick` takes two seeds and a
+//! tenth of the episodes.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;

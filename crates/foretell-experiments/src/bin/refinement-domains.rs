@@ -1,7 +1,7 @@
 //! How well do refined models foretell other domains, beside linear ones, n-grams and the truth where it is known?
 //!
-//! `refinement-domains FOLDER [--quick] [--checkpoint DIR]` writes `refinement-domains.csv` (every seed), `.md` (means over seeds) and `.json` (what was
-//! run) into FOLDER.
+//! `refinement-domains FOLDER [--quick] [--checkpoint DIR]` writes `refinement-domains.csv` (every seed), `.md` (means over seeds) and
+//! `.json` (what was run) into FOLDER.
 
 use std::fmt::Write as _;
 use std::time::Instant;

@@ -1,7 +1,7 @@
 //! How close to the exact model does refinement come, and how long does it take?
 //!
-//! `refinement-quality FOLDER [--quick] [--checkpoint DIR]` writes `refinement-quality.csv` (every seed), `.md` (means over seeds) and `.json` (what
-//! was run) into FOLDER. Plain EM with dense states from a random start, and the linear model, are beside it.
+//! `refinement-quality FOLDER [--quick] [--checkpoint DIR]` writes `refinement-quality.csv` (every seed), `.md` (means over seeds) and
+//! `.json` (what was run) into FOLDER. Plain EM with dense states from a random start, and the linear model, are beside it.
 
 use std::fmt::Write as _;
 use std::time::Instant;
