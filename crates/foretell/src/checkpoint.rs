@@ -6,6 +6,8 @@
 use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -20,6 +22,9 @@ const IDENTITY: &str = "work.json";
 const LOCK: &str = "lock";
 /// How the names of parts end.
 const PART: &str = ".part";
+/// How often the lock is asked for, and how long to wait before asking again: who was killed a moment ago may still hold it.
+const ATTEMPTS: usize = 20;
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// A folder in which work that takes long leaves what it has done, to go on there after being stopped at any moment.
 ///
@@ -177,14 +182,15 @@ fn damaged(path: &Path, problem: &str) -> Error {
 fn lock(folder: &Path) -> Result<File> {
     let path = folder.join(LOCK);
     let lock = File::options().write(true).create(true).truncate(false).open(&path).map_err(Error::io("create", &path))?;
-    match lock.try_lock() {
-        Err(TryLockError::WouldBlock) => {
-            let problem = format!("another process is at work in {}", folder.display());
-            Err(Error::data(problem, "wait for it, or name another folder"))
+    for _ in 0..ATTEMPTS {
+        match lock.try_lock() {
+            Err(TryLockError::WouldBlock) => thread::sleep(PAUSE),
+            // Some file systems have no locks; then it is up to the user.
+            Ok(()) | Err(TryLockError::Error(_)) => return Ok(lock),
         }
-        // Some file systems have no locks; then it is up to the user.
-        Ok(()) | Err(TryLockError::Error(_)) => Ok(lock),
     }
+    let problem = format!("another process is at work in {}", folder.display());
+    Err(Error::data(problem, "wait for it, or name another folder"))
 }
 
 fn check_identity(folder: &Path, begun: &str, work: &Value) -> Result<()> {

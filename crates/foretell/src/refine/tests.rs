@@ -117,19 +117,12 @@ fn logs_that_do_not_fit_in_memory_give_the_same_model() {
     assert!(refined(0) == refined(usize::MAX), "how logs are read changes the model");
 }
 
-#[test]
-fn a_refinement_stopped_after_every_round_ends_with_the_same_model() {
-    let maze = domains::get("colored-gridworld").unwrap();
-    let logs = Logs::memory(maze.alphabet().clone(), domains::sample(&maze, 300, 13, Seed(4)).collect());
-    let model = learn(&logs, &LearnParams { rank: 6, test_dim: 64, history_dim: 64, ..LearnParams::default() }).unwrap();
-    let params = RefineParams { em_rounds: 3, ..RefineParams::default() };
-    // Candidates are compared on a half, so that there are finalists.
-    let begin = || Refinement { every: 2, ..Refinement::new(&model, &logs, &params).unwrap() };
+/// A refinement whose candidates are compared on one of `every` episodes, stopped after every round and left alone.
+fn stopped_and_whole(model: &Model, logs: &Logs, params: &RefineParams, every: u64) -> Vec<EmRound> {
+    let begin = || Refinement { every, ..Refinement::new(model, logs, params).unwrap() };
     let mut whole = begin();
     let trace = whole.by_ref().collect::<Result<Vec<_>>>().unwrap();
-    assert!(trace.iter().any(|round| round.trial) && trace.iter().any(|round| !round.trial));
     assert_eq!(whole.trace(), trace);
-
     let folder = tempfile::tempdir().unwrap();
     let mut checkpoint = Checkpoint::open(folder.path(), &1, || true).unwrap();
     for round in &trace {
@@ -140,6 +133,26 @@ fn a_refinement_stopped_after_every_round_ends_with_the_same_model() {
     assert!(refinement.next().is_none());
     assert_eq!(refinement.trace(), trace);
     assert!(refinement.finish().unwrap().to_bytes() == whole.finish().unwrap().to_bytes(), "another model");
+    trace
+}
+
+#[test]
+fn a_refinement_stopped_after_every_round_ends_with_the_same_model() {
+    let maze = domains::get("colored-gridworld").unwrap();
+    let logs = Logs::memory(maze.alphabet().clone(), domains::sample(&maze, 100, 13, Seed(4)).collect());
+    let model = learn(&logs, &LearnParams { rank: 6, test_dim: 64, history_dim: 64, ..LearnParams::default() }).unwrap();
+    let params = RefineParams { em_rounds: 3, ..RefineParams::default() };
+    let trace = stopped_and_whole(&model, &logs, &params, 2);
+    assert!(trace.iter().any(|round| round.trial) && trace.iter().any(|round| !round.trial), "there are finalists");
+
+    let params = RefineParams { layout: StateLayout::Owned, patience: 3, ..RefineParams::default() };
+    let trace = stopped_and_whole(&model, &logs, &params, 1);
+    let last = trace[trace.len() - 1];
+    let best = trace.iter().filter(|round| round.candidate == last.candidate).map(|round| round.held_out.unwrap());
+    assert!(
+        last.round < params.em_rounds && last.held_out.unwrap() < best.fold(f64::NEG_INFINITY, f64::max),
+        "it loses patience"
+    );
 }
 
 #[test]
