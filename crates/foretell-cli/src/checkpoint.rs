@@ -10,7 +10,6 @@ use crate::input::LogArgs;
 
 /// Where work leaves what it has done, and how often.
 #[derive(clap::Args)]
-#[command(next_help_heading = "Checkpoint")]
 pub struct CheckpointArgs {
     /// Folder to leave in what is done, so that the same command goes on there after being stopped at any moment; removed at the end
     #[arg(long, value_name = "DIR")]
