@@ -67,6 +67,11 @@ impl LogArgs {
         }
     }
 
+    /// Whether some come by standard input.
+    pub fn has_standard_input(&self) -> bool {
+        self.logs.iter().any(|log| log.as_os_str() == "-")
+    }
+
     /// Logs are read more than once, so standard input is kept in a temporary file meanwhile.
     pub fn open(&self) -> anyhow::Result<Opened> {
         let mut spool = None;

@@ -2,6 +2,7 @@
 //!
 //! Verbs are the flow. Standard output is data, standard error is progress and messages; exit 0, 1 (failed) or 2 (usage).
 
+mod checkpoint;
 mod cmd;
 mod game;
 mod input;

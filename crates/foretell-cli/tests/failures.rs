@@ -82,6 +82,10 @@ const FAILURES: &[&str] = &[
     "watch|model.safetensors|--domain|colored-gridworld",
     "watch|model.safetensors",
     "watch|model.safetensors|--domain|tiger|--max-steps|0",
+    // checkpoints
+    "refine|model.safetensors|walks.csv|-o|out.safetensors|--checkpoint|walks.csv",
+    "refine|model.safetensors|-|-o|out.safetensors|--checkpoint|checkpoint",
+    "refine|model.safetensors|walks.csv|-o|out.safetensors|--checkpoint-every|5",
     // exact models
     "solve|pocman",
     "solve|tiger|--discount|1",

@@ -1,13 +1,18 @@
 //! What the experiments share: their arguments, statistics over seeds, and the files of results.
 
+mod pieces;
+
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use foretell::returns::Mean;
 use serde_json::Value;
 
-/// What an experiment was asked for: `EXPERIMENT [FOLDER] [WORD…] [--quick]`.
+pub use pieces::Pieces;
+
+/// What an experiment was asked for: `EXPERIMENT [FOLDER] [WORD…] [--quick] [--checkpoint DIR]`.
 pub struct Arguments {
     /// Where results go.
     pub folder: PathBuf,
@@ -15,14 +20,29 @@ pub struct Arguments {
     pub words: Vec<String>,
     /// Whether little is enough.
     pub quick: bool,
+    /// Where finished pieces are kept until all are, so that the same command goes on after being stopped.
+    pub checkpoint: Option<PathBuf>,
 }
 
 impl Arguments {
     /// Of this process.
-    pub fn read() -> Arguments {
-        let (flags, mut words): (Vec<String>, Vec<String>) = std::env::args().skip(1).partition(|arg| arg.starts_with("--"));
+    pub fn read() -> anyhow::Result<Arguments> {
+        Arguments::of(std::env::args().skip(1))
+    }
+
+    fn of(arguments: impl IntoIterator<Item = String>) -> anyhow::Result<Arguments> {
+        let (mut words, mut quick, mut checkpoint) = (Vec::new(), false, None);
+        let mut arguments = arguments.into_iter();
+        while let Some(argument) = arguments.next() {
+            match argument.as_str() {
+                "--quick" => quick = true,
+                "--checkpoint" => checkpoint = Some(arguments.next().context("--checkpoint: name a folder")?.into()),
+                flag if flag.starts_with("--") => anyhow::bail!("{flag} is not known; known: --quick, --checkpoint DIR"),
+                _ => words.push(argument),
+            }
+        }
         let folder = if words.is_empty() { "results".into() } else { words.remove(0) };
-        Arguments { folder: folder.into(), words, quick: flags.iter().any(|flag| flag == "--quick") }
+        Ok(Arguments { folder: folder.into(), words, quick, checkpoint })
     }
 }
 
@@ -72,5 +92,22 @@ fn t95(seeds: usize) -> f64 {
         5 => 2.776,
         10 => 2.262,
         _ => 1.96,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_come_in_any_order() {
+        let read = |line: &str| Arguments::of(line.split_whitespace().map(str::to_string));
+        let arguments = read("out --checkpoint kept tiger --quick hallway").unwrap();
+        assert_eq!((arguments.folder, arguments.words), ("out".into(), vec!["tiger".into(), "hallway".into()]));
+        assert_eq!((arguments.quick, arguments.checkpoint), (true, Some("kept".into())));
+        let arguments = read("").unwrap();
+        assert_eq!((arguments.folder, arguments.words), ("results".into(), vec![]));
+        assert_eq!((arguments.quick, arguments.checkpoint), (false, None));
+        assert!(read("out --checkpoint").is_err() && read("--quik").is_err());
     }
 }

@@ -1,17 +1,21 @@
 //! Algorithm 2 of the paper: sample, learn, plan, and again with what was planned.
 
+mod saved;
+
 use serde::{Deserialize, Serialize};
 
+use crate::checkpoint::Checkpoint;
 use crate::data::Trajectory;
 use crate::domains::{self, Domain};
 use crate::error::{Error, Result};
 use crate::fitted_q::Round;
 use crate::learn::learn;
 use crate::log::Logs;
+use crate::model::Model;
 use crate::params::{LearnParams, parameters};
 use crate::plan::{Plan, PlanParams, plan};
 use crate::policy::{Exploring, Uniform};
-use crate::refine::{RefineParams, refine};
+use crate::refine::{RefineParams, refine, refine_as};
 use crate::rng::Seed;
 
 /// Who acts while episodes are sampled.
@@ -75,11 +79,26 @@ pub struct Agent<'d> {
     learning: LearnParams,
     planning: PlanParams,
     seed: Seed,
+    /// Rounds done, and how far the next one is.
     round: usize,
+    stage: Stage,
     episodes: Vec<Trajectory>,
+    /// Of this round, once there is one.
+    model: Option<Model>,
     plan: Option<Plan>,
+    checkpoint: Option<&'d mut Checkpoint>,
     /// Who acts instead of what [`AgentParams::sampling`] says.
     guide: Option<Plan>,
+}
+
+/// How far a round is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Stage {
+    Begun,
+    Sampled,
+    Learned,
+    Refined,
 }
 
 /// What a round of the agent did.
@@ -105,7 +124,30 @@ impl<'d> Agent<'d> {
         params.validate()?;
         learning.validate()?;
         planning.validate()?;
-        Ok(Agent { domain, params, learning, planning, seed, round: 0, episodes: Vec::new(), plan: None, guide: None })
+        Ok(Agent {
+            domain,
+            params,
+            learning,
+            planning,
+            seed,
+            round: 0,
+            stage: Stage::Begun,
+            episodes: Vec::new(),
+            model: None,
+            plan: None,
+            checkpoint: None,
+            guide: None,
+        })
+    }
+
+    /// Goes on from where a checkpoint says, and saves there whenever it has sampled, learned, refined or planned; while it refines,
+    /// when it is due.
+    pub fn checkpointed(mut self, checkpoint: &'d mut Checkpoint) -> Result<Agent<'d>> {
+        if let Some(bytes) = checkpoint.load(saved::PART)? {
+            self.restore(&bytes, &checkpoint.path(saved::PART).display().to_string())?;
+        }
+        self.checkpoint = Some(checkpoint);
+        Ok(self)
     }
 
     /// Lets a given policy act while episodes are sampled, in all rounds, but every action alike with probability ε.
@@ -116,6 +158,11 @@ impl<'d> Agent<'d> {
     /// All episodes sampled so far, over the domain's alphabet.
     pub fn episodes(&self) -> &[Trajectory] {
         &self.episodes
+    }
+
+    /// Rounds done so far.
+    pub fn rounds(&self) -> usize {
+        self.round
     }
 
     /// The plan of the last round.
@@ -141,18 +188,56 @@ impl<'d> Agent<'d> {
         Ok(())
     }
 
-    fn step(&mut self) -> Result<AgentRound> {
-        self.sample()?;
-        let logs = Logs::memory(self.domain.alphabet().clone(), self.episodes.clone());
-        let mut model = learn(&logs, &self.learning)?;
-        if self.params.refine {
-            model = refine(&model, &logs, &RefineParams::default())?;
+    /// Does what comes next; a round is done once there is a plan.
+    fn advance(&mut self) -> Result<Option<AgentRound>> {
+        match self.stage {
+            Stage::Begun => {
+                self.sample()?;
+                self.reach(Stage::Sampled)?;
+            }
+            Stage::Sampled => {
+                self.model = Some(learn(&self.logs(), &self.learning)?);
+                self.reach(Stage::Learned)?;
+            }
+            Stage::Learned if self.params.refine => self.refine()?,
+            Stage::Learned | Stage::Refined => return self.make_plan().map(Some),
         }
-        let episodes = logs.open(model.alphabet().clone())?.collect::<Result<Vec<_>>>()?;
+        Ok(None)
+    }
+
+    fn logs(&self) -> Logs {
+        Logs::memory(self.domain.alphabet().clone(), self.episodes.clone())
+    }
+
+    fn refine(&mut self) -> Result<()> {
+        let (logs, params) = (self.logs(), RefineParams::default());
+        let model = self.model.as_ref().expect("a model was learned");
+        // Each round has a part of its own: that of the last may still be there.
+        let part = format!("refinement-{}", self.round);
+        self.model = Some(match &mut self.checkpoint {
+            Some(checkpoint) => refine_as(&part, checkpoint, model, &logs, &params)?,
+            None => refine(model, &logs, &params)?,
+        });
+        self.reach(Stage::Refined)?;
+        self.checkpoint.as_mut().map_or(Ok(()), |checkpoint| checkpoint.remove(&part))
+    }
+
+    fn make_plan(&mut self) -> Result<AgentRound> {
+        let model = self.model.as_ref().expect("a model was learned");
+        let episodes = self.logs().open(model.alphabet().clone())?.collect::<Result<Vec<_>>>()?;
         let mut fitted = None;
-        self.plan = Some(plan(&model, &episodes, &self.planning, &mut |round| fitted = Some(round))?);
+        self.plan = Some(plan(model, &episodes, &self.planning, &mut |round| fitted = Some(round))?);
+        self.model = None;
         self.round += 1;
+        self.reach(Stage::Begun)?;
         Ok(AgentRound { number: self.round, episodes: self.episodes.len(), fitted })
+    }
+
+    /// Saves what there is: every stage takes long.
+    fn reach(&mut self, stage: Stage) -> Result<()> {
+        self.stage = stage;
+        let bytes = self.checkpoint.is_some().then(|| self.to_bytes());
+        self.checkpoint.iter_mut().zip(bytes).try_for_each(|(checkpoint, bytes)| checkpoint.save(saved::PART, &bytes))
     }
 }
 
@@ -160,6 +245,13 @@ impl Iterator for Agent<'_> {
     type Item = Result<AgentRound>;
 
     fn next(&mut self) -> Option<Result<AgentRound>> {
-        (self.round < self.params.agent_rounds).then(|| self.step())
+        if self.round == self.params.agent_rounds {
+            return None;
+        }
+        loop {
+            if let Some(round) = self.advance().transpose() {
+                return Some(round);
+            }
+        }
     }
 }

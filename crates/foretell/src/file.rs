@@ -84,9 +84,28 @@ fn temporary_beside(target: &Path) -> io::Result<(PathBuf, File)> {
     }
 }
 
+/// The name of the file that a temporary one of that name would have become; `None` if it is no temporary file of ours.
+pub(crate) fn target_of(name: &str) -> Option<&str> {
+    let (target, process) = name.strip_prefix('.')?.strip_suffix(".tmp")?.rsplit_once('.')?;
+    let (id, call) = process.split_once('-')?;
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    (is_number(id) && is_number(call)).then_some(target)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_temporary_file_is_recognised() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = AtomicFile::create(folder.path().join("model.safetensors")).unwrap();
+        assert_eq!(target_of(&names(folder.path())[0]), Some("model.safetensors"));
+        drop(file);
+        for other in ["model.safetensors", ".model.tmp", ".model.1.tmp", ".model.a-1.tmp", "model.1-1.tmp", ".model.1-.tmp"] {
+            assert_eq!(target_of(other), None, "{other}");
+        }
+    }
 
     fn names(folder: &Path) -> Vec<String> {
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()

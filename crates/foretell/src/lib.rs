@@ -44,6 +44,7 @@ pub mod agent;
 pub mod baselines;
 mod bases;
 mod brand;
+pub mod checkpoint;
 pub mod data;
 #[cfg(test)]
 mod definitions;
@@ -87,6 +88,7 @@ mod visits;
 pub mod window;
 
 pub use agent::{Agent, AgentOverrides, AgentParams};
+pub use checkpoint::Checkpoint;
 pub use data::{Action, ActionObservation, Alphabet, Cut, CutRule, End, Observation, ObservationSymbol, Trajectory};
 pub use domains::Domain;
 pub use ensemble::ensemble;

@@ -18,6 +18,7 @@ mod cell;
 mod csv;
 mod episodes;
 mod half;
+mod identity;
 mod input;
 mod jsonl;
 mod memory;
@@ -50,6 +51,7 @@ use crate::log::memory::Memory;
 use crate::log::rewarded::Rewarded;
 use crate::rng::Seed;
 
+pub use crate::log::identity::Identity;
 pub use crate::log::input::Format;
 pub use crate::log::notes::Notes;
 pub(crate) use crate::log::overlap::Overlap;

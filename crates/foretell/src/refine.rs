@@ -18,12 +18,14 @@ mod latent;
 mod layout;
 mod maximise;
 mod params;
+mod saved;
 #[cfg(test)]
 mod tests;
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use crate::checkpoint::Checkpoint;
 use crate::error::Result;
 use crate::log::Logs;
 use crate::model::{Model, Refined};
@@ -99,6 +101,9 @@ pub struct Refinement<'a> {
     leader: Option<Fit>,
     fit: Option<Fit>,
     done: bool,
+    trace: Vec<EmRound>,
+    /// Where its state is saved, and as which part.
+    checkpoint: Option<(&'a mut Checkpoint, &'a str)>,
 }
 
 /// A latent model being fitted.
@@ -118,6 +123,19 @@ struct Fit {
 /// Refines a model on logs, which should be those it was learned from.
 pub fn refine(model: &Model, logs: &Logs, params: &RefineParams) -> Result<Model> {
     let mut refinement = Refinement::new(model, logs, params)?;
+    refinement.by_ref().collect::<Result<Vec<_>>>()?;
+    refinement.finish()
+}
+
+/// The same, as a part of other work that can be stopped.
+pub(crate) fn refine_as(
+    part: &str,
+    checkpoint: &mut Checkpoint,
+    model: &Model,
+    logs: &Logs,
+    params: &RefineParams,
+) -> Result<Model> {
+    let mut refinement = Refinement::new(model, logs, params)?.checkpointed_as(part, checkpoint)?;
     refinement.by_ref().collect::<Result<Vec<_>>>()?;
     refinement.finish()
 }
@@ -152,7 +170,34 @@ impl<'a> Refinement<'a> {
             leader: None,
             fit: None,
             done: false,
+            trace: Vec::new(),
+            checkpoint: None,
         })
+    }
+
+    /// Goes on from where a checkpoint says, and saves there after rounds, when it is due.
+    pub fn checkpointed(self, checkpoint: &'a mut Checkpoint) -> Result<Refinement<'a>> {
+        self.checkpointed_as("refinement", checkpoint)
+    }
+
+    /// The same where a checkpoint has several refinements.
+    pub(crate) fn checkpointed_as(mut self, part: &'a str, checkpoint: &'a mut Checkpoint) -> Result<Refinement<'a>> {
+        if let Some(bytes) = checkpoint.load(part)? {
+            self.restore(&bytes, &checkpoint.path(part).display().to_string())?;
+        }
+        self.checkpoint = Some((checkpoint, part));
+        Ok(self)
+    }
+
+    /// All rounds so far, those before a stop too.
+    pub fn trace(&self) -> &[EmRound] {
+        &self.trace
+    }
+
+    fn save_if_due(&mut self) -> Result<()> {
+        let is_due = self.checkpoint.as_mut().is_some_and(|(checkpoint, _)| checkpoint.is_due());
+        let bytes = is_due.then(|| self.to_bytes());
+        self.checkpoint.iter_mut().zip(bytes).try_for_each(|((checkpoint, part), bytes)| checkpoint.save(part, &bytes))
     }
 
     /// The model with its refinement. Held-out episodes, which have had their say, are taken in.
@@ -219,7 +264,14 @@ impl Iterator for Refinement<'_> {
     type Item = Result<EmRound>;
 
     fn next(&mut self) -> Option<Result<EmRound>> {
-        let round = self.round().transpose();
+        let round = self.round().and_then(|round| {
+            if let Some(round) = round {
+                self.trace.push(round);
+                self.save_if_due()?;
+            }
+            Ok(round)
+        });
+        let round = round.transpose();
         self.done |= matches!(round, Some(Err(_)));
         round
     }

@@ -1,13 +1,17 @@
 //! `foretell agent`
 
+use std::fs;
 use std::io::{IsTerminal, stderr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use foretell::baselines::{Test, Tested};
-use foretell::{Agent, AgentOverrides, AgentParams, LearnParams, Plan, PlanParams, Seed, domains};
+use foretell::checkpoint::digest;
+use foretell::{Agent, AgentOverrides, AgentParams, Error, LearnParams, Plan, PlanParams, Seed, domains};
 use serde::Serialize;
+use serde_json::json;
 
+use crate::checkpoint::{CheckpointArgs, say_resumed};
 use crate::{output, plot, report};
 
 /// The state of the agent's model: smaller than the best for predictions, which plans better.
@@ -53,6 +57,8 @@ pub struct Args {
     /// Draw what the policies earn, as .svg or .png
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
+    #[command(flatten)]
+    checkpoint: CheckpointArgs,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -86,9 +92,25 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let refine = matches!(args.preset, super::Preset::Default);
     let params = args.overrides.apply(AgentParams { refine, ..AgentParams::default() });
     let rounds = params.agent_rounds;
+    let mut checkpoint = args.checkpoint.open(|| {
+        let file = Path::new(&args.domain).is_file().then(|| fs::read(&args.domain).map_err(Error::io("read", &args.domain)));
+        Ok(json!({
+            "verb": "agent", "domain": args.domain, "file": file.transpose()?.map(|bytes| digest(&bytes)), "parameters": params,
+            "learning": learning, "planning": planning, "seed": args.seed,
+            "sampling policy": guide.as_ref().map(|guide| digest(&guide.to_bytes())),
+        }))
+    })?;
+    let resumed =
+        checkpoint.as_ref().filter(|checkpoint| checkpoint.goes_on()).map(|checkpoint| checkpoint.folder().to_path_buf());
     let mut agent = Agent::new(&domain, params, learning, planning, Seed(args.seed))?;
     if let Some(guide) = guide {
         agent = agent.guided_by(guide);
+    }
+    if let Some(checkpoint) = &mut checkpoint {
+        agent = agent.checkpointed(checkpoint)?;
+    }
+    if let Some(folder) = resumed {
+        say_resumed(&folder, &format!("{} of {rounds} rounds done", agent.rounds()));
     }
     if !args.json {
         report::say(format!("{}: {}", domain.name, domain.story))?;
@@ -128,7 +150,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             kind,
         )?;
     }
-    if args.json { report::json(&report) } else { show(&report, &args) }
+    if args.json { report::json(&report) } else { show(&report, &args) }?;
+    checkpoint.map_or(Ok(()), |checkpoint| Ok(checkpoint.finish()?))
 }
 
 fn show(report: &Report, args: &Args) -> anyhow::Result<()> {

@@ -139,7 +139,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let mut model = learned.model.clone();
     let mut trace = Vec::new();
     if args.refine {
-        (model, trace) = super::refine::refine(&model, &input.logs, &refinement).map_err(|e| input.blame(e))?;
+        (model, trace) = super::refine::refine(&model, &input.logs, &refinement, None).map_err(|e| input.blame(e))?;
     }
     if let Some(n) = args.ensemble {
         let mut bar = RoundsBar::new("ensemble", (2 * n as u64).saturating_sub(1));

@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use foretell::checkpoint::digest;
 use foretell::refine::{EmRound, StateLayout};
-use foretell::{Logs, Model, RefineOverrides, RefineParams, Refinement};
+use foretell::{Checkpoint, Logs, Model, RefineOverrides, RefineParams, Refinement};
 use serde_json::{Value, json};
 
+use crate::checkpoint::{CheckpointArgs, say_resumed};
 use crate::input::LogArgs;
 use crate::output;
 use crate::progress::RefiningBar;
@@ -25,6 +27,8 @@ pub struct Args {
     output: PathBuf,
     #[command(flatten)]
     overrides: RefineOverrides,
+    #[command(flatten)]
+    checkpoint: CheckpointArgs,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -35,41 +39,59 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     params.validate()?;
     output::check(&args.output)?;
     args.input.refuse_as_output(&args.output)?;
+    args.checkpoint.refuse_standard_input(&args.input)?;
     let started = Instant::now();
     let model = Model::load(&args.model)?;
     let input = args.input.open()?;
     let is_ensemble = !model.ensemble().is_empty();
-    let (model, trace) = refine(&model, &input.logs, &params).map_err(|e| input.blame(e))?;
+    let mut checkpoint = args.checkpoint.open(|| {
+        let logs = input.logs.identity()?;
+        Ok(json!({ "verb": "refine", "model": digest(&model.to_bytes()), "logs": logs, "parameters": params }))
+    })?;
+    let refined = refine(&model, &input.logs, &params, checkpoint.as_mut());
+    let (model, trace) = refined.map_err(|e| input.blame(e))?;
     model.save(&args.output)?;
     let seconds = started.elapsed().as_secs_f64();
     if args.json {
         let mut report = describe(&model, &trace);
         report["model"] = json!(args.output);
         report["seconds"] = json!(seconds);
-        return report::json(&report);
+        report::json(&report)?;
+    } else {
+        report::say(format!("refined in {seconds:.2} s"))?;
+        if is_ensemble {
+            report::say(
+                "  ensemble   left out, as its models are linear; `foretell learn --refine --ensemble N` refines all of them",
+            )?;
+        }
+        say(&model, &trace, &params)?;
+        report::say(format!("  model      {}", args.output.display()))?;
     }
-    report::say(format!("refined in {seconds:.2} s"))?;
-    if is_ensemble {
-        report::say(
-            "  ensemble   left out, as its models are linear; `foretell learn --refine --ensemble N` refines all of them",
-        )?;
-    }
-    say(&model, &trace, &params)?;
-    report::say(format!("  model      {}", args.output.display()))?;
-    Ok(())
+    checkpoint.map_or(Ok(()), |checkpoint| Ok(checkpoint.finish()?))
 }
 
-/// Refines, with a bar on the terminal; returns the rounds as well.
-pub fn refine(model: &Model, logs: &Logs, params: &RefineParams) -> foretell::Result<(Model, Vec<EmRound>)> {
-    let mut bar = RefiningBar::new();
+/// Refines, with a bar on the terminal, going on from a checkpoint where there is one; returns the rounds as well.
+pub fn refine(
+    model: &Model,
+    logs: &Logs,
+    params: &RefineParams,
+    checkpoint: Option<&mut Checkpoint>,
+) -> foretell::Result<(Model, Vec<EmRound>)> {
     let mut refinement = Refinement::new(model, logs, params)?;
-    let mut trace = Vec::new();
+    if let Some(checkpoint) = checkpoint {
+        let folder = checkpoint.folder().to_path_buf();
+        refinement = refinement.checkpointed(checkpoint)?;
+        let done = refinement.trace().len() as u64;
+        if done > 0 {
+            say_resumed(&folder, &format!("{} of EM done", report::plural(done, "round")));
+        }
+    }
+    let mut bar = RefiningBar::new();
     for round in refinement.by_ref() {
-        let round = round?;
-        bar.tell(&round);
-        trace.push(round);
+        bar.tell(&round?);
     }
     bar.finish();
+    let trace = refinement.trace().to_vec();
     Ok((refinement.finish()?, trace))
 }
 

@@ -1,9 +1,10 @@
 //! A folder of its own for a test, and the real binary run in it.
+#![allow(dead_code)] // each test needs its share of it
 
 use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
@@ -61,9 +62,9 @@ impl Folder {
         names
     }
 
-    /// Runs `foretell`.
-    pub fn run(&self, args: &[&str], stdin: &[u8]) -> Ran {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_foretell"))
+    /// Starts `foretell`.
+    pub fn spawn(&self, args: &[&str]) -> Child {
+        Command::new(env!("CARGO_BIN_EXE_foretell"))
             .args(args)
             .current_dir(self.0.path())
             .env("TMPDIR", self.0.path())
@@ -71,7 +72,12 @@ impl Folder {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .unwrap();
+            .unwrap()
+    }
+
+    /// Runs `foretell`.
+    pub fn run(&self, args: &[&str], stdin: &[u8]) -> Ran {
+        let mut child = self.spawn(args);
         let mut pipe = child.stdin.take().unwrap();
         let stdin = stdin.to_vec();
         // Beside the reading of its output, so that neither waits for the other.

@@ -1,16 +1,19 @@
 //! What does a policy learned from few random episodes earn in the classic problems, beside what can be earned?
 //!
-//! `classics FOLDER [FILE.POMDP…] [--quick]` writes `classics.csv` (every seed), `classics.md` (means over seeds) and `classics.json`
-//! (what was run) into FOLDER, for the built-in problems and the files named.
+//! `classics FOLDER [FILE.POMDP…] [--quick] [--checkpoint DIR]` writes `classics.csv` (every seed), `classics.md` (means over seeds) and
+//! `classics.json` (what was run) into FOLDER, for the built-in problems and the files named.
 
 use std::fmt::Write as _;
+use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
 use foretell::baselines::Test;
+use foretell::checkpoint::digest;
 use foretell::pomdp::solve::{Gap, PointBased};
 use foretell::{Domain, LearnParams, Logs, PlanParams, RefineParams, Seed, domains, learn, plan, refine};
-use foretell_experiments::{Arguments, OverSeeds};
+use foretell_experiments::{Arguments, OverSeeds, Pieces};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 const BUILT_IN: [&str; 2] = ["tiger", "float-reset"];
@@ -33,15 +36,22 @@ const FITTED: &str = "fitted-Q";
 struct Problem {
     name: String,
     domain: Domain,
+    earnings: Earnings,
+}
+
+/// What a random policy earns, and the bounds of what the best does. They depend on the clock.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+struct Earnings {
     random: f64,
     lower: f64,
     upper: f64,
 }
 
 /// What a policy earned with one seed.
+#[derive(Serialize, Deserialize)]
 struct Row {
     problem: String,
-    policy: &'static str,
+    policy: String,
     seed: u64,
     value: f64,
     ci95: f64,
@@ -50,41 +60,52 @@ struct Row {
 }
 
 fn main() -> anyhow::Result<()> {
-    let Arguments { folder, words, quick } = Arguments::read();
-    let names: Vec<String> = BUILT_IN.iter().map(ToString::to_string).chain(words).collect();
+    let arguments = Arguments::read()?;
+    let quick = arguments.quick;
+    let names: Vec<&str> = BUILT_IN.into_iter().chain(arguments.words.iter().map(String::as_str)).collect();
+    let mut manifest = json!({
+        "episodes": EPISODES, "max_steps": MAX_STEPS, "test_episodes": TEST_EPISODES, "first_seed": FIRST_SEED, "quick": quick,
+        "exact_seconds": EXACT_SECONDS, "learning": LearnParams::default(), "refinement": RefineParams::default(), "planning": PlanParams::default(),
+        "version": env!("CARGO_PKG_VERSION"),
+    });
+    // Names of problems need not be those of files.
+    let files: Vec<Option<String>> = names.iter().map(|name| fs::read(name).ok().map(|bytes| digest(&bytes))).collect();
+    let mut pieces = Pieces::open(&arguments, &json!({ "what": manifest, "problems": names, "files": files }))?;
     let started = Instant::now();
     let (mut problems, mut rows) = (Vec::new(), Vec::new());
-    for name in &names {
-        let problem = problem(name)?;
+    for name in names {
+        let problem = problem(name, &mut pieces)?;
         for seed in FIRST_SEED..FIRST_SEED + if quick { 1 } else { SEEDS } {
-            run(&problem, seed, &mut rows)?;
+            rows.extend(pieces.rows(&format!("{}-seed-{seed}", problem.name), || run(&problem, seed))?);
         }
         eprintln!("{} done after {:.0} s", problem.name, started.elapsed().as_secs_f64());
         problems.push(problem);
     }
-    let manifest = json!({
-        "episodes": EPISODES, "max_steps": MAX_STEPS, "test_episodes": TEST_EPISODES, "first_seed": FIRST_SEED, "quick": quick,
-        "exact_seconds": EXACT_SECONDS, "learning": LearnParams::default(), "refinement": RefineParams::default(), "planning": PlanParams::default(),
-        "version": env!("CARGO_PKG_VERSION"), "seconds": started.elapsed().as_secs_f64().round(),
-    });
-    foretell_experiments::write(&folder, "classics", &csv(&rows)?, &table(&problems, &rows)?, &manifest)?;
-    Ok(())
+    manifest["seconds"] = json!(pieces.seconds());
+    foretell_experiments::write(&arguments.folder, "classics", &csv(&rows)?, &table(&problems, &rows)?, &manifest)?;
+    Ok(pieces.finish()?)
 }
 
-fn problem(name: &str) -> anyhow::Result<Problem> {
+fn problem(name: &str, pieces: &mut Pieces) -> anyhow::Result<Problem> {
     let domain = domains::get(name)?;
+    let name = Path::new(name).file_stem().map_or(name.into(), |stem| stem.to_string_lossy().into_owned());
+    let earnings = pieces.rows(&format!("{name}-bounds"), || Ok(vec![earnings(&name, &domain)?]))?[0];
+    Ok(Problem { name, domain, earnings })
+}
+
+fn earnings(name: &str, domain: &Domain) -> anyhow::Result<Earnings> {
     let pomdp = domain.pomdp().ok_or_else(|| anyhow::anyhow!("{name} has no exact model"))?;
     let random = pomdp.uniform_policy_value().ok_or_else(|| anyhow::anyhow!("{name} has no discount below 1"))?;
     let mut exact = PointBased::new(pomdp, domain.discount, Gap::default())?;
     let started = Instant::now();
     exact.by_ref().take_while(|_| started.elapsed().as_secs_f64() < EXACT_SECONDS).last();
     let bounds = exact.round();
-    let name = Path::new(name).file_stem().map_or(name.into(), |stem| stem.to_string_lossy().into_owned());
-    Ok(Problem { name, random, lower: bounds.lower, upper: bounds.upper, domain })
+    Ok(Earnings { random, lower: bounds.lower, upper: bounds.upper })
 }
 
-fn run(problem: &Problem, seed: u64, rows: &mut Vec<Row>) -> anyhow::Result<()> {
-    let Problem { name, domain, random, lower, .. } = problem;
+fn run(problem: &Problem, seed: u64) -> anyhow::Result<Vec<Row>> {
+    let Problem { name, domain, earnings: Earnings { random, lower, .. } } = problem;
+    let mut rows = Vec::new();
     let walks = domains::sample(domain, EPISODES, MAX_STEPS, Seed(seed).stream("walks")).collect();
     let logs = Logs::memory(domain.alphabet().clone(), walks);
     let planning = PlanParams { discount: domain.discount, seed, ..PlanParams::default() };
@@ -104,9 +125,9 @@ fn run(problem: &Problem, seed: u64, rows: &mut Vec<Row>) -> anyhow::Result<()> 
         let returns = test.returns(made.policies_for(domain.alphabet())?);
         let (value, ci95) = (returns.discounted_return, returns.discounted_ci95);
         let share = (value - random) / (lower - random);
-        rows.push(Row { problem: name.clone(), policy, seed, value, ci95, share, seconds });
+        rows.push(Row { problem: name.clone(), policy: policy.into(), seed, value, ci95, share, seconds });
     }
-    Ok(())
+    Ok(rows)
 }
 
 fn csv(rows: &[Row]) -> anyhow::Result<String> {
@@ -128,7 +149,7 @@ fn table(problems: &[Problem], rows: &[Row]) -> anyhow::Result<String> {
         "| problem | random | best | policy | return | ± | least | share | least share | seconds |\n|{}",
         "---|".repeat(10)
     )?;
-    for Problem { name, random, lower, upper, .. } in problems {
+    for Problem { name, earnings: Earnings { random, lower, upper }, .. } in problems {
         for policy in POLICIES {
             let of: Vec<&Row> = rows.iter().filter(|row| row.problem == *name && row.policy == policy).collect();
             let over = |value: fn(&Row) -> f64| of.iter().map(|row| value(row)).collect::<OverSeeds>();

@@ -1,6 +1,6 @@
 //! How close to the exact model do learned models come on ColoredGridWorld [H14 §6.3]?
 //!
-//! `model-quality FOLDER` writes `model-quality.csv` (every seed), `model-quality.md` (means with 95 % intervals over
+//! `model-quality FOLDER [--checkpoint DIR]` writes `model-quality.csv` (every seed), `model-quality.md` (means with 95 % intervals over
 //! seeds) and `model-quality.json` (what was run) into FOLDER.
 
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::time::Instant;
 
 use foretell::{Domain, HorizonScore, LearnParams, Logs, Projection, Seed, domains, learn, score};
-use foretell_experiments::{Arguments, OverSeeds};
+use foretell_experiments::{Arguments, OverSeeds, Pieces};
 use serde_json::json;
 
 const DOMAIN: &str = "colored-gridworld";
@@ -25,23 +25,28 @@ const MIX: f64 = 0.2;
 
 /// For each method, the scores of each seed: (log-likelihood by horizon, seconds to learn).
 type Results = BTreeMap<String, Vec<(Vec<f64>, f64)>>;
+/// What a method gave with one seed: its name, seconds to learn, and log-likelihood by horizon.
+type Row = (String, f64, Vec<f64>);
 
 fn main() -> anyhow::Result<()> {
-    let Arguments { folder, .. } = Arguments::read();
+    let arguments = Arguments::read()?;
+    let mut manifest = json!({
+        "domain": DOMAIN, "episodes": EPISODES, "max_steps": MAX_STEPS, "seeds": SEEDS, "mix": MIX,
+        "default": LearnParams::default(), "paper": LearnParams::paper(), "version": env!("CARGO_PKG_VERSION"),
+    });
+    let mut pieces = Pieces::open(&arguments, &manifest)?;
     let started = Instant::now();
     let domain = domains::get(DOMAIN)?;
     let mut results = Results::new();
     for seed in SEEDS {
-        run(&domain, seed, &mut results)?;
+        for (name, seconds, values) in pieces.rows(&format!("seed-{seed}"), || run(&domain, seed))? {
+            results.entry(name).or_default().push((values, seconds));
+        }
         eprintln!("seed {seed} done after {:.0} s", started.elapsed().as_secs_f64());
     }
-    let manifest = json!({
-        "domain": DOMAIN, "episodes": EPISODES, "max_steps": MAX_STEPS, "seeds": SEEDS, "mix": MIX,
-        "default": LearnParams::default(), "paper": LearnParams::paper(),
-        "version": env!("CARGO_PKG_VERSION"), "seconds": started.elapsed().as_secs_f64().round(),
-    });
-    foretell_experiments::write(&folder, "model-quality", &csv(&results)?, &table(&results)?, &manifest)?;
-    Ok(())
+    manifest["seconds"] = json!(pieces.seconds());
+    foretell_experiments::write(&arguments.folder, "model-quality", &csv(&results)?, &table(&results)?, &manifest)?;
+    Ok(pieces.finish()?)
 }
 
 /// The methods compared, by name.
@@ -65,15 +70,14 @@ fn methods(seed: u64) -> Vec<(String, LearnParams)> {
     methods
 }
 
-fn run(domain: &Domain, seed: u64, results: &mut Results) -> anyhow::Result<()> {
+fn run(domain: &Domain, seed: u64) -> anyhow::Result<Vec<Row>> {
     let sample = |name| {
         Logs::memory(domain.alphabet().clone(), domains::sample(domain, EPISODES, MAX_STEPS, Seed(seed).stream(name)).collect())
     };
     let (train, held_out) = (sample("train"), sample("held out"));
     let values = |horizons: &[HorizonScore]| horizons.iter().map(|h| h.log_likelihood).collect::<Vec<f64>>();
-    let mut add = |name: &str, horizons: &[HorizonScore], seconds| {
-        results.entry(name.to_string()).or_default().push((values(horizons), seconds))
-    };
+    let mut rows = Vec::new();
+    let mut add = |name: &str, horizons: &[HorizonScore], seconds| rows.push((name.to_string(), seconds, values(horizons)));
     for (i, (name, params)) in methods(seed).into_iter().enumerate() {
         let started = Instant::now();
         let model = learn(&train, &params)?;
@@ -89,7 +93,7 @@ fn run(domain: &Domain, seed: u64, results: &mut Results) -> anyhow::Result<()> 
             plain.baselines.iter().for_each(|(name, horizons)| add(name, horizons, 0.0));
         }
     }
-    Ok(())
+    Ok(rows)
 }
 
 fn csv(results: &Results) -> anyhow::Result<String> {

@@ -1,7 +1,8 @@
 //! What do policies earn that were planned from logs alone [H14 §6.4]?
 //!
-//! `planning-quality FOLDER [DOMAIN] [--quick]` writes `planning-DOMAIN.csv` (every seed), `planning-DOMAIN.md` (means over seeds) and
-//! `planning-DOMAIN.json` (what was run) into FOLDER, for one domain or all. `--quick` takes two seeds and a tenth of the episodes.
+//! `planning-quality FOLDER [DOMAIN] [--quick] [--checkpoint DIR]` writes `planning-DOMAIN.csv` (every seed), `planning-DOMAIN.md`
+//! (means over seeds) and `planning-DOMAIN.json` (what was run) into FOLDER, for one domain or all. `--quick` takes two seeds and a
+//! tenth of the episodes.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -13,7 +14,8 @@ use foretell::{
     Agent, AgentParams, Domain, LearnParams, Logs, Model, Plan, PlanParams, RefineParams, Seed, Trajectory, domains, learn, plan,
     refine,
 };
-use foretell_experiments::{Arguments, OverSeeds};
+use foretell_experiments::{Arguments, OverSeeds, Pieces};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 /// Random episodes that policies are planned from, and those of Algorithm 2 in all.
@@ -48,8 +50,9 @@ const SETTINGS: [Setting; 4] = [
 ];
 
 /// What a policy earned with one seed.
+#[derive(Serialize, Deserialize)]
 struct Row {
-    domain: &'static str,
+    domain: String,
     policy: String,
     seed: u64,
     value: f64,
@@ -58,31 +61,36 @@ struct Row {
 }
 
 fn main() -> anyhow::Result<()> {
-    let Arguments { folder, words, quick } = Arguments::read();
-    let only = words.first();
+    let arguments = Arguments::read()?;
+    let (quick, only) = (arguments.quick, arguments.words.first());
+    let work = json!({
+        "episodes": EPISODES, "paper_episodes": PAPER_EPISODES, "rank": RANK, "paper_rank": PAPER_RANK, "rounds": ROUNDS,
+        "test_episodes": TEST_EPISODES, "first_seed": FIRST_SEED, "quick": quick,
+        "default": PlanParams::default(), "paper": PlanParams::paper(), "version": env!("CARGO_PKG_VERSION"),
+    });
+    let discounts: Vec<f64> = SETTINGS.iter().map(|setting| setting.discount).collect();
+    let mut pieces = Pieces::open(&arguments, &json!({ "what": work, "discounts": discounts }))?;
     for setting in SETTINGS.iter().filter(|setting| only.is_none_or(|name| name == setting.domain)) {
         let started = Instant::now();
         let domain = domains::get(setting.domain)?;
         let mut rows = Vec::new();
         for seed in FIRST_SEED..FIRST_SEED + if quick { 2 } else { setting.seeds } {
-            run(setting, &domain, seed, if quick { 10 } else { 1 }, &mut rows)?;
+            let run = || run(setting, &domain, seed, if quick { 10 } else { 1 });
+            rows.extend(pieces.rows(&format!("{}-seed-{seed}", setting.domain), run)?);
             eprintln!("{} seed {seed} done after {:.0} s", setting.domain, started.elapsed().as_secs_f64());
         }
-        let manifest = json!({
-            "episodes": EPISODES, "paper_episodes": PAPER_EPISODES, "rank": RANK, "paper_rank": PAPER_RANK, "rounds": ROUNDS,
-            "test_episodes": TEST_EPISODES, "first_seed": FIRST_SEED, "quick": quick, "discount": setting.discount,
-            "default": PlanParams::default(), "paper": PlanParams::paper(),
-            "version": env!("CARGO_PKG_VERSION"), "seconds": started.elapsed().as_secs_f64().round(),
-        });
+        let mut manifest = work.clone();
+        manifest["discount"] = json!(setting.discount);
+        manifest["seconds"] = json!(pieces.seconds().map(|_| started.elapsed().as_secs_f64().round()));
         foretell_experiments::write(
-            &folder,
+            &arguments.folder,
             &format!("planning-{}", setting.domain),
             &csv(&rows)?,
             &table(setting, &rows)?,
             &manifest,
         )?;
     }
-    Ok(())
+    Ok(pieces.finish()?)
 }
 
 /// A way to plan on random episodes.
@@ -118,7 +126,8 @@ fn methods(planning: &PlanParams) -> Vec<Method> {
     ]
 }
 
-fn run(setting: &Setting, domain: &Domain, seed: u64, less: usize, rows: &mut Vec<Row>) -> anyhow::Result<()> {
+fn run(setting: &Setting, domain: &Domain, seed: u64, less: usize) -> anyhow::Result<Vec<Row>> {
+    let mut rows = Vec::new();
     let test = Test {
         domain,
         episodes: TEST_EPISODES,
@@ -129,7 +138,7 @@ fn run(setting: &Setting, domain: &Domain, seed: u64, less: usize, rows: &mut Ve
     let mut add = |tested: Tested, seconds| {
         let r = &tested.returns;
         let (value, ci95) = if setting.discounted { (r.discounted_return, r.discounted_ci95) } else { (r.mean_return, r.ci95) };
-        rows.push(Row { domain: setting.domain, policy: tested.policy, seed, value, ci95, seconds });
+        rows.push(Row { domain: setting.domain.into(), policy: tested.policy, seed, value, ci95, seconds });
     };
     let mut earned = |name: &str, plan: &Plan, seconds| -> anyhow::Result<()> {
         add(Tested { policy: name.into(), returns: test.returns(plan.policies_for(domain.alphabet())?) }, seconds);
@@ -180,7 +189,7 @@ fn run(setting: &Setting, domain: &Domain, seed: u64, less: usize, rows: &mut Ve
     if let Some((qmdp, _)) = test.informed() {
         add(qmdp, 0.0);
     }
-    Ok(())
+    Ok(rows)
 }
 
 fn csv(rows: &[Row]) -> anyhow::Result<String> {

@@ -1,13 +1,14 @@
 //! How well do refined models foretell other domains, beside linear ones, n-grams and the truth where it is known?
 //!
-//! `refinement-domains FOLDER [--quick]` writes `refinement-domains.csv` (every seed), `.md` (means over seeds) and `.json` (what was
-//! run) into FOLDER.
+//! `refinement-domains FOLDER [--quick] [--checkpoint DIR]` writes `refinement-domains.csv` (every seed), `.md` (means over seeds) and
+//! `.json` (what was run) into FOLDER.
 
 use std::fmt::Write as _;
 use std::time::Instant;
 
 use foretell::{Domain, HorizonScore, LearnParams, Logs, RefineParams, Seed, domains, learn, refine, score};
-use foretell_experiments::{Arguments, OverSeeds};
+use foretell_experiments::{Arguments, OverSeeds, Pieces};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 /// Domains, and the horizon of their episodes.
@@ -18,9 +19,10 @@ const FIRST_SEED: u64 = 421;
 const SEEDS: u64 = 5;
 
 /// What one method gave to the observations of whole episodes.
+#[derive(Serialize, Deserialize)]
 struct Row {
-    domain: &'static str,
-    method: &'static str,
+    domain: String,
+    method: String,
     seed: u64,
     log_likelihood: f64,
     /// Nats per step behind the truth, where that is known.
@@ -29,26 +31,29 @@ struct Row {
 }
 
 fn main() -> anyhow::Result<()> {
-    let Arguments { folder, quick, .. } = Arguments::read();
+    let arguments = Arguments::read()?;
+    let quick = arguments.quick;
+    let mut manifest = json!({
+        "domains": DOMAINS, "episodes": EPISODES, "test_episodes": TEST_EPISODES, "first_seed": FIRST_SEED, "quick": quick,
+        "learning": LearnParams::default(), "refinement": RefineParams::default(), "version": env!("CARGO_PKG_VERSION"),
+    });
+    let mut pieces = Pieces::open(&arguments, &manifest)?;
     let started = Instant::now();
     let mut rows = Vec::new();
     for (name, horizon) in DOMAINS {
         let domain = domains::get(name)?;
         for seed in FIRST_SEED..FIRST_SEED + if quick { 2 } else { SEEDS } {
-            run(name, &domain, horizon, seed, if quick { 10 } else { 1 }, &mut rows)?;
+            let run = || run(name, &domain, horizon, seed, if quick { 10 } else { 1 });
+            rows.extend(pieces.rows(&format!("{name}-seed-{seed}"), run)?);
             eprintln!("{name} seed {seed} done after {:.0} s", started.elapsed().as_secs_f64());
         }
     }
-    let manifest = json!({
-        "domains": DOMAINS, "episodes": EPISODES, "test_episodes": TEST_EPISODES, "first_seed": FIRST_SEED, "quick": quick,
-        "learning": LearnParams::default(), "refinement": RefineParams::default(),
-        "version": env!("CARGO_PKG_VERSION"), "seconds": started.elapsed().as_secs_f64().round(),
-    });
-    foretell_experiments::write(&folder, "refinement-domains", &csv(&rows)?, &table(&rows)?, &manifest)?;
-    Ok(())
+    manifest["seconds"] = json!(pieces.seconds());
+    foretell_experiments::write(&arguments.folder, "refinement-domains", &csv(&rows)?, &table(&rows)?, &manifest)?;
+    Ok(pieces.finish()?)
 }
 
-fn run(name: &'static str, domain: &Domain, horizon: usize, seed: u64, less: usize, rows: &mut Vec<Row>) -> anyhow::Result<()> {
+fn run(name: &str, domain: &Domain, horizon: usize, seed: u64, less: usize) -> anyhow::Result<Vec<Row>> {
     let sample = |name, episodes: usize| {
         let episodes = domains::sample(domain, episodes / less, horizon, Seed(seed).stream(name)).collect();
         Logs::memory(domain.alphabet().clone(), episodes)
@@ -64,15 +69,16 @@ fn run(name: &'static str, domain: &Domain, horizon: usize, seed: u64, less: usi
     let truth = linear.truth.as_deref().map(last);
     let ngrams = linear.baselines.iter().filter(|(name, _)| name.contains("gram"));
     let ngram = ngrams.map(|(_, scores)| last(scores)).fold(f64::NEG_INFINITY, f64::max);
-    let mut add = |method, log_likelihood, seconds| {
+    let mut rows = Vec::new();
+    let mut add = |method: &str, log_likelihood, seconds| {
         let gap = truth.map(|truth| (truth - log_likelihood) / horizon as f64);
-        rows.push(Row { domain: name, method, seed, log_likelihood, gap, seconds });
+        rows.push(Row { domain: name.into(), method: method.into(), seed, log_likelihood, gap, seconds });
     };
     add("refined", last(&score(&refined, &test, None)?.horizons), both);
     add("linear model", last(&linear.horizons), learned);
     add("best n-gram", ngram, 0.0);
     truth.into_iter().for_each(|truth| add("the exact model", truth, 0.0));
-    Ok(())
+    Ok(rows)
 }
 
 fn csv(rows: &[Row]) -> anyhow::Result<String> {

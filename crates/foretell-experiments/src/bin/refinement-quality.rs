@@ -1,14 +1,15 @@
 //! How close to the exact model does refinement come, and how long does it take?
 //!
-//! `refinement-quality FOLDER [--quick]` writes `refinement-quality.csv` (every seed), `.md` (means over seeds) and `.json` (what
-//! was run) into FOLDER. Plain EM with dense states from a random start, and the linear model, are beside it.
+//! `refinement-quality FOLDER [--quick] [--checkpoint DIR]` writes `refinement-quality.csv` (every seed), `.md` (means over seeds) and
+//! `.json` (what was run) into FOLDER. Plain EM with dense states from a random start, and the linear model, are beside it.
 
 use std::fmt::Write as _;
 use std::time::Instant;
 
 use foretell::refine::{StateCount, StateLayout};
 use foretell::{Domain, LearnParams, Logs, Model, RefineParams, Seed, domains, learn, refine, score};
-use foretell_experiments::{Arguments, OverSeeds};
+use foretell_experiments::{Arguments, OverSeeds, Pieces};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 const DOMAIN: &str = "colored-gridworld";
@@ -22,6 +23,7 @@ const DENSE: [usize; 2] = [60, 100];
 const DENSE_ROUNDS: usize = 20;
 
 /// The gap of one model.
+#[derive(Serialize, Deserialize)]
 struct Row {
     method: String,
     episodes: usize,
@@ -32,26 +34,30 @@ struct Row {
 }
 
 fn main() -> anyhow::Result<()> {
-    let Arguments { folder, quick, .. } = Arguments::read();
+    let arguments = Arguments::read()?;
+    let quick = arguments.quick;
+    let mut manifest = json!({
+        "domain": DOMAIN, "max_steps": MAX_STEPS, "episodes": EPISODES, "test_episodes": TEST_EPISODES, "first_seed": FIRST_SEED,
+        "quick": quick, "learning": LearnParams::default(), "refinement": RefineParams::default(),
+        "version": env!("CARGO_PKG_VERSION"),
+    });
+    let mut pieces = Pieces::open(&arguments, &manifest)?;
     let started = Instant::now();
     let domain = domains::get(DOMAIN)?;
     let mut rows = Vec::new();
     for seed in FIRST_SEED..FIRST_SEED + if quick { 1 } else { SEEDS } {
         for episodes in EPISODES.into_iter().take(if quick { 1 } else { EPISODES.len() }) {
-            run(&domain, episodes, seed, &mut rows)?;
+            rows.extend(pieces.rows(&format!("{episodes}-episodes-seed-{seed}"), || run(&domain, episodes, seed))?);
         }
         eprintln!("seed {seed} done after {:.0} s", started.elapsed().as_secs_f64());
     }
-    let manifest = json!({
-        "domain": DOMAIN, "max_steps": MAX_STEPS, "episodes": EPISODES, "test_episodes": TEST_EPISODES, "first_seed": FIRST_SEED,
-        "quick": quick, "learning": LearnParams::default(), "refinement": RefineParams::default(),
-        "version": env!("CARGO_PKG_VERSION"), "seconds": started.elapsed().as_secs_f64().round(),
-    });
-    foretell_experiments::write(&folder, "refinement-quality", &csv(&rows)?, &table(&rows)?, &manifest)?;
-    Ok(())
+    manifest["seconds"] = json!(pieces.seconds());
+    foretell_experiments::write(&arguments.folder, "refinement-quality", &csv(&rows)?, &table(&rows)?, &manifest)?;
+    Ok(pieces.finish()?)
 }
 
-fn run(domain: &Domain, episodes: usize, seed: u64, rows: &mut Vec<Row>) -> anyhow::Result<()> {
+fn run(domain: &Domain, episodes: usize, seed: u64) -> anyhow::Result<Vec<Row>> {
+    let mut rows = Vec::new();
     let sample = |name, episodes| {
         Logs::memory(domain.alphabet().clone(), domains::sample(domain, episodes, MAX_STEPS, Seed(seed).stream(name)).collect())
     };
@@ -81,7 +87,7 @@ fn run(domain: &Domain, episodes: usize, seed: u64, rows: &mut Vec<Row>) -> anyh
             refined(&format!("plain EM, {states} states, {DENSE_ROUNDS} rounds"), &params)?;
         }
     }
-    Ok(())
+    Ok(rows)
 }
 
 fn csv(rows: &[Row]) -> anyhow::Result<String> {

@@ -15,6 +15,11 @@ impl Half {
         Half { seed, other, episode: 0 }
     }
 
+    /// What tells it from others.
+    pub(super) fn identity(&self) -> (u64, bool) {
+        (self.seed.0, self.other)
+    }
+
     /// Whether the next episode belongs to it.
     pub(super) fn takes_next(&mut self) -> bool {
         let coin = self.seed.index(self.episode).rng().bits() >> 63 == 1;

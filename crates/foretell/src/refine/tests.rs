@@ -117,6 +117,71 @@ fn logs_that_do_not_fit_in_memory_give_the_same_model() {
     assert!(refined(0) == refined(usize::MAX), "how logs are read changes the model");
 }
 
+/// A refinement whose candidates are compared on one of `every` episodes, stopped after every round and left alone.
+fn stopped_and_whole(model: &Model, logs: &Logs, params: &RefineParams, every: u64) -> Vec<EmRound> {
+    let begin = || Refinement { every, ..Refinement::new(model, logs, params).unwrap() };
+    let mut whole = begin();
+    let trace = whole.by_ref().collect::<Result<Vec<_>>>().unwrap();
+    assert_eq!(whole.trace(), trace);
+    let folder = tempfile::tempdir().unwrap();
+    let mut checkpoint = Checkpoint::open(folder.path(), &1, || true).unwrap();
+    for round in &trace {
+        let mut refinement = begin().checkpointed(&mut checkpoint).unwrap();
+        assert_eq!(refinement.next().unwrap().unwrap(), *round);
+    }
+    let mut refinement = begin().checkpointed(&mut checkpoint).unwrap();
+    assert!(refinement.next().is_none());
+    assert_eq!(refinement.trace(), trace);
+    assert!(refinement.finish().unwrap().to_bytes() == whole.finish().unwrap().to_bytes(), "another model");
+    trace
+}
+
+#[test]
+fn a_refinement_stopped_after_every_round_ends_with_the_same_model() {
+    let maze = domains::get("colored-gridworld").unwrap();
+    let logs = Logs::memory(maze.alphabet().clone(), domains::sample(&maze, 100, 13, Seed(4)).collect());
+    let model = learn(&logs, &LearnParams { rank: 6, test_dim: 64, history_dim: 64, ..LearnParams::default() }).unwrap();
+    let params = RefineParams { em_rounds: 3, ..RefineParams::default() };
+    let trace = stopped_and_whole(&model, &logs, &params, 2);
+    assert!(trace.iter().any(|round| round.trial) && trace.iter().any(|round| !round.trial), "there are finalists");
+
+    let params = RefineParams { layout: StateLayout::Owned, patience: 3, ..RefineParams::default() };
+    let trace = stopped_and_whole(&model, &logs, &params, 1);
+    let last = trace[trace.len() - 1];
+    let best = trace.iter().filter(|round| round.candidate == last.candidate).map(|round| round.held_out.unwrap());
+    assert!(
+        last.round < params.em_rounds && last.held_out.unwrap() < best.fold(f64::NEG_INFINITY, f64::max),
+        "it loses patience"
+    );
+}
+
+#[test]
+fn a_refinement_is_saved_when_it_is_due_and_not_mistaken_for_another() {
+    let tiger = domains::get("tiger").unwrap();
+    let logs = Logs::memory(tiger.alphabet().clone(), domains::sample(&tiger, 60, 8, Seed(4)).collect());
+    let model = learn(&logs, &LearnParams { rank: 3, test_dim: 16, history_dim: 16, ..LearnParams::default() }).unwrap();
+    let params = RefineParams { layout: StateLayout::Free, states: StateCount::About(3), ..RefineParams::default() };
+    let folder = tempfile::tempdir().unwrap();
+    let mut asked = 0;
+    let third = move || {
+        asked += 1;
+        asked == 3
+    };
+    let mut checkpoint = Checkpoint::open(folder.path(), &1, third).unwrap();
+    let mut refinement = Refinement::new(&model, &logs, &params).unwrap().checkpointed(&mut checkpoint).unwrap();
+    assert_eq!(refinement.by_ref().take(5).filter(|round| round.is_ok()).count(), 5);
+    let other = Refinement::new(&model, &logs, &params).unwrap().checkpointed(&mut checkpoint).unwrap();
+    assert_eq!(other.trace().len(), 3);
+
+    // Of other logs, whose states can emit more.
+    let maze = domains::get("colored-gridworld").unwrap();
+    let walks = Logs::memory(maze.alphabet().clone(), domains::sample(&maze, 60, 8, Seed(4)).collect());
+    let model = learn(&walks, &LearnParams { rank: 3, test_dim: 16, history_dim: 16, ..LearnParams::default() }).unwrap();
+    let other = Refinement::new(&model, &walks, &params).unwrap().checkpointed(&mut checkpoint);
+    let message = other.err().unwrap().to_string();
+    assert!(message.contains("the checkpoint of a refinement is damaged"), "{message}");
+}
+
 #[test]
 fn rewards_that_can_be_had_once_are_noticed() {
     // The first action that is taken in some state pays, later ones do not, and nothing that is seen tells.

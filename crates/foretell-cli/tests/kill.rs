@@ -1,0 +1,139 @@
+//! Work that is killed at any moment goes on, and ends with what it would have ended with.
+#![cfg(unix)] // SIGKILL
+
+mod support;
+
+use std::fs;
+use std::process::Child;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use foretell::{Rng, Seed};
+use serde_json::Value;
+use support::{Folder, SMALL};
+
+/// How often a command is killed.
+const KILLS: usize = 20;
+/// Runs after which it makes no progress.
+const MOST_RUNS: usize = 10 * KILLS;
+const CHECKPOINT: [&str; 4] = ["--checkpoint", "checkpoint", "--checkpoint-every", "0"];
+const OLD: &[u8] = b"what was there before";
+
+/// A command that writes a file and a report as JSON, and what comes of it where it is left alone.
+struct Work<'a> {
+    folder: &'a Folder,
+    command: Vec<&'a str>,
+    output: &'a str,
+    file: Vec<u8>,
+    report: Value,
+    takes: Duration,
+}
+
+impl<'a> Work<'a> {
+    fn new(folder: &'a Folder, command: &[&'a str], output: &'a str) -> Work<'a> {
+        let command = [command, &["--json", "-o", output]].concat();
+        let started = Instant::now();
+        let out = folder.ok(&command);
+        let takes = started.elapsed();
+        Work { file: folder.read(output), report: report(out.as_bytes()), folder, command, output, takes }
+    }
+
+    /// Kills it again and again, at moments up to that when it would have ended, and lets it go on.
+    fn survives_being_killed(&self, mut rng: Rng) {
+        let (mut killed, mut resumed) = (0, 0);
+        self.begin(0);
+        for run in 0..MOST_RUNS {
+            let after = self.takes.mul_f64(rng.uniform());
+            let child = self.folder.spawn(&[&self.command, &CHECKPOINT[..]].concat());
+            let ran = self.watch(child, after).wait_with_output().unwrap();
+            let said = String::from_utf8(ran.stderr).unwrap();
+            resumed += usize::from(said.starts_with("goes on from checkpoint: "));
+            match ran.status.code() {
+                None => killed += 1,
+                Some(code) => {
+                    assert_eq!(code, 0, "{said}");
+                    self.check_result(&ran.stdout);
+                    if killed >= KILLS {
+                        assert!(resumed > 0, "it always began anew");
+                        return;
+                    }
+                    self.begin(run);
+                }
+            }
+        }
+        panic!("killed {killed} times, it did not end in {MOST_RUNS} runs");
+    }
+
+    /// Every other time an old file is where the new one is to be.
+    fn begin(&self, run: usize) {
+        match run % 2 {
+            0 => fs::remove_file(self.folder.path(self.output)).unwrap(),
+            _ => self.folder.write(self.output, OLD),
+        }
+    }
+
+    /// Kills a run after a while. Meanwhile and afterwards its file is whole, or as it was before.
+    fn watch(&self, mut child: Child, after: Duration) -> Child {
+        let until = Instant::now() + after;
+        while child.try_wait().unwrap().is_none() {
+            self.check_file();
+            if Instant::now() >= until {
+                child.kill().unwrap();
+                child.wait().unwrap();
+                break;
+            }
+            sleep(Duration::from_millis(1));
+        }
+        self.check_file();
+        child
+    }
+
+    fn check_file(&self) {
+        if let Ok(bytes) = fs::read(self.folder.path(self.output)) {
+            assert!(bytes == self.file || bytes == OLD, "{} is neither old nor whole", self.output);
+        }
+    }
+
+    fn check_result(&self, out: &[u8]) {
+        assert!(self.folder.read(self.output) == self.file, "{} differs", self.output);
+        assert_eq!(report(out), self.report);
+        assert!(!self.folder.path("checkpoint").exists(), "the checkpoint was not removed");
+    }
+}
+
+/// What a command printed, but for the time it took.
+fn report(out: &[u8]) -> Value {
+    let mut report: Value = serde_json::from_slice(out).unwrap();
+    report.as_object_mut().unwrap().remove("seconds");
+    report
+}
+
+#[test]
+fn an_agent_survives_being_killed() {
+    let folder = Folder::new();
+    let small = ["--episodes", "10", "--rounds", "2", "--test-episodes", "10", "--seed", "1"];
+    Work::new(&folder, &[&["agent", "tiger"], &small[..]].concat(), "policy.safetensors").survives_being_killed(Seed(1).rng());
+}
+
+#[test]
+fn refinement_survives_being_killed() {
+    let folder = Folder::new();
+    folder.sample("walks.csv", 300, 1);
+    folder.ok(&[&["learn", "walks.csv", "-o", "model.safetensors"], &SMALL[..]].concat());
+    let command = ["refine", "model.safetensors", "walks.csv"];
+    Work::new(&folder, &command, "refined.safetensors").survives_being_killed(Seed(2).rng());
+}
+
+#[test]
+fn a_checkpoint_of_other_work_is_refused_and_stays() {
+    let folder = Folder::with_model();
+    let refine = ["refine", "model.safetensors", "walks.csv", "-o", "refined.safetensors", "--checkpoint", "other"];
+    fs::create_dir(folder.path("other")).unwrap();
+    let theirs = r#"{ "foretell": "0.1.0", "work": { "verb": "refine", "model": "0" } }"#;
+    folder.write("other/work.json", theirs);
+    let ran = folder.run(&refine, b"");
+    assert_eq!(ran.code, 1);
+    assert!(ran.err.contains("the checkpoint in other is of other work (it differs in: "), "{}", ran.err);
+    assert_eq!(folder.read("other/work.json"), theirs.as_bytes());
+    assert!(!folder.path("refined.safetensors").exists());
+}

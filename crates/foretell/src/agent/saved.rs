@@ -1,0 +1,140 @@
+//! An agent between two stages, as a part of a checkpoint.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Agent, Stage};
+use crate::checkpoint::AGAIN;
+use crate::data::{ActionObservation, End, Trajectory};
+use crate::error::Result;
+use crate::model::Model;
+use crate::plan::Plan;
+use crate::tensors::{self, Array, Arrays, Kind};
+
+/// The name of the part.
+pub(super) const PART: &str = "agent";
+
+const AGENT: Kind = Kind { name: "checkpoint of an agent", again: AGAIN, verb: "agent --checkpoint" };
+
+#[derive(Serialize, Deserialize)]
+struct Header {
+    round: usize,
+    stage: Stage,
+    has_model: bool,
+    has_plan: bool,
+    ends: Vec<End>,
+}
+
+impl Agent<'_> {
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let header = Header {
+            round: self.round,
+            stage: self.stage,
+            has_model: self.model.is_some(),
+            has_plan: self.plan.is_some(),
+            ends: self.episodes.iter().map(|z| z.end).collect(),
+        };
+        let mut arrays = write_episodes(&self.episodes);
+        arrays.extend(self.model.iter().map(|model| Array::bytes("model", model.to_bytes())));
+        arrays.extend(self.plan.iter().map(|plan| Array::bytes("plan", plan.to_bytes())));
+        tensors::to_bytes(AGENT, header, &arrays)
+    }
+
+    /// Goes back to where it was; `file` is named in errors.
+    pub(super) fn restore(&mut self, bytes: &[u8], file: &str) -> Result<()> {
+        let (header, arrays): (Header, _) = Arrays::open(AGENT, bytes, file)?;
+        let (model, plan) = (|| arrays.bytes("model"), || arrays.bytes("plan"));
+        self.model = header.has_model.then(|| Model::from_bytes(&model()?, file)).transpose()?;
+        self.plan = header.has_plan.then(|| Plan::from_bytes(&plan()?, file)).transpose()?;
+        self.episodes = read_episodes(&arrays, &header.ends)?;
+        (self.round, self.stage) = (header.round, header.stage);
+        Ok(())
+    }
+}
+
+/// Episodes laid end to end.
+fn write_episodes(episodes: &[Trajectory]) -> Vec<Array> {
+    let steps: Vec<u32> = episodes.iter().flat_map(|z| &z.steps).flat_map(|ao| [ao.action.0, ao.observation.0]).collect();
+    // A missing reward is no number, and no reward is that.
+    let rewards: Vec<f64> = episodes.iter().flat_map(|z| &z.rewards).map(|r| r.unwrap_or(f64::NAN)).collect();
+    let probabilities: Vec<f64> = episodes.iter().flat_map(|z| z.action_probabilities.iter().copied()).collect();
+    let lengths: Vec<u64> =
+        episodes.iter().flat_map(|z| [z.steps.len(), z.action_probabilities.len()]).map(|n| n as u64).collect();
+    vec![
+        Array::u32s("steps", &[steps.len() / 2, 2], &steps),
+        Array::f64s("rewards", &[rewards.len()], &rewards),
+        Array::f64s("probabilities", &[probabilities.len()], &probabilities),
+        Array::u64s("lengths", &lengths),
+    ]
+}
+
+fn read_episodes(arrays: &Arrays<'_>, ends: &[End]) -> Result<Vec<Trajectory>> {
+    let lengths = arrays.sized("lengths", arrays.u64s("lengths")?, 2 * ends.len())?;
+    let all = |i: usize| lengths.iter().skip(i).step_by(2).sum::<u64>() as usize;
+    let steps = arrays.sized("steps", arrays.u32s("steps")?, 2 * all(0))?;
+    let rewards = arrays.sized("rewards", arrays.f64s("rewards")?, all(0))?;
+    let probabilities = arrays.sized("probabilities", arrays.f64s("probabilities")?, all(1))?;
+    let mut steps = steps.chunks_exact(2).map(|ao| ActionObservation::new(ao[0], ao[1]));
+    let mut rewards = rewards.into_iter().map(|r| (!r.is_nan()).then_some(r));
+    let mut probabilities = probabilities.into_iter();
+    let episode = |(end, n): (&End, &[u64])| Trajectory {
+        steps: steps.by_ref().take(n[0] as usize).collect(),
+        rewards: rewards.by_ref().take(n[0] as usize).collect(),
+        action_probabilities: probabilities.by_ref().take(n[1] as usize).collect(),
+        end: *end,
+    };
+    Ok(ends.iter().zip(lengths.chunks_exact(2)).map(episode).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checkpoint::Checkpoint;
+    use crate::{AgentParams, LearnParams, PlanParams, Seed, domains};
+
+    #[test]
+    fn episodes_come_back_as_they_were() {
+        let z = |rewards: &[Option<f64>], probabilities: &[f64], end| Trajectory {
+            steps: (0..rewards.len() as u32).map(|i| ActionObservation::new(i, i + 1)).collect(),
+            rewards: rewards.to_vec(),
+            action_probabilities: probabilities.to_vec(),
+            end,
+        };
+        let episodes = vec![
+            z(&[Some(0.1), None], &[0.5, 1.0 / 3.0], End::Terminated),
+            z(&[], &[], End::Truncated),
+            z(&[Some(-0.0)], &[], End::Truncated),
+        ];
+        let ends: Vec<End> = episodes.iter().map(|z| z.end).collect();
+        let bytes = tensors::to_bytes(AGENT, (), &write_episodes(&episodes));
+        let ((), arrays) = Arrays::open(AGENT, &bytes, "agent").unwrap();
+        assert_eq!(read_episodes(&arrays, &ends).unwrap(), episodes);
+        assert!(read_episodes(&arrays, &ends[1..]).is_err());
+    }
+
+    #[test]
+    fn an_agent_stopped_after_every_stage_ends_with_the_same_plan() {
+        let domain = domains::get("tiger").unwrap();
+        let agent = || {
+            let params = AgentParams { agent_rounds: 2, episodes: 60, ..AgentParams::default() };
+            let learning = LearnParams { rank: 5, test_dim: 64, history_dim: 64, ..LearnParams::default() };
+            Agent::new(&domain, params, learning, PlanParams { rounds: 5, ..PlanParams::default() }, Seed(3)).unwrap()
+        };
+        let mut whole = agent();
+        let expected = whole.by_ref().collect::<Result<Vec<_>>>().unwrap();
+
+        let folder = tempfile::tempdir().unwrap();
+        let mut checkpoint = Checkpoint::open(folder.path(), &1, || true).unwrap();
+        let mut rounds = Vec::new();
+        // Two rounds of four stages each.
+        for stage in 0..8 {
+            let mut stopped = agent().checkpointed(&mut checkpoint).unwrap();
+            assert_eq!(stopped.rounds(), stage / 4);
+            rounds.extend(stopped.advance().unwrap());
+        }
+        let mut stopped = agent().checkpointed(&mut checkpoint).unwrap();
+        assert!(stopped.next().is_none());
+        assert_eq!(rounds, expected);
+        assert_eq!(stopped.episodes(), whole.episodes());
+        assert!(stopped.plan().unwrap().to_bytes() == whole.plan().unwrap().to_bytes(), "another plan");
+    }
+}
