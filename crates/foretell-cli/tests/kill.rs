@@ -115,6 +115,24 @@ fn an_agent_survives_being_killed() {
     Work::new(&folder, &[&["agent", "tiger"], &small[..]].concat(), "policy.safetensors").survives_being_killed(Seed(1).rng());
 }
 
+/// Over several batches and files, in every pass and with every kind of moments.
+#[test]
+fn learning_survives_being_killed() {
+    let folder = Folder::new();
+    folder.ok(&["sample", "colored-gridworld", "--episodes", "6000", "--shards", "3", "-o", "walks.parquet"]);
+    let logs = ["learn", "walks-00.parquet", "walks-01.parquet", "walks-02.parquet"];
+    let ways: [&[&str]; 4] = [
+        &["--test-dim", "60", "--history-dim", "60", "--rank", "5", "--refine", "--em-rounds", "3", "--states", "20"],
+        &["--keep-moments", "--weighting", "propensity", "--test-dim", "200", "--history-dim", "200", "--rank", "8"],
+        // Half of the moments of pairs fit into memory.
+        &["--keep-moments", "--memory", "1MB", "--test-dim", "200", "--history-dim", "200", "--rank", "8"],
+        &["--preset", "paper", "--projection", "identity", "--max-test-length", "2", "--ensemble", "2"],
+    ];
+    for (seed, way) in (3..).zip(ways) {
+        Work::new(&folder, &[&logs[..], way].concat(), "model.safetensors").survives_being_killed(Seed(seed).rng());
+    }
+}
+
 #[test]
 fn refinement_survives_being_killed() {
     let folder = Folder::new();

@@ -5,6 +5,7 @@
 //! n/2 draws without replacement from n, around the mean of all, is that of the mean of n (Politis and Romano 1994). What all of
 //! them get wrong alike no spread shows; [`score`](crate::score()) measures how often the truth is covered.
 
+use crate::checkpoint::Checkpoint;
 use crate::error::{Error, Result};
 use crate::learn::learn_over;
 use crate::log::Logs;
@@ -35,12 +36,31 @@ impl Ensemble {
 /// Makes a model one of `n` of all logs, which should be those it was learned from, and adds as many of halves, all refined if it
 /// is; `progress` hears of every one.
 pub fn ensemble(model: &Model, logs: &Logs, n: usize, progress: &mut dyn FnMut(usize)) -> Result<Model> {
+    ensemble_with(model, logs, n, None, progress)
+}
+
+/// [`ensemble`], leaving every model that is done in a checkpoint.
+pub fn ensemble_with(
+    model: &Model,
+    logs: &Logs,
+    n: usize,
+    mut checkpoint: Option<&mut Checkpoint>,
+    progress: &mut dyn FnMut(usize),
+) -> Result<Model> {
     if !(2..=MOST).contains(&n) {
         return Err(Error::parameter("ensemble", n, format!("must be between 2 and {MOST}")));
     }
     let seed = Seed(model.params.seed).stream("ensemble");
     let mut done = 0;
     let mut another = |logs: &Logs, seed: Seed| {
+        done += 1;
+        let part = format!("ensemble-{done}");
+        if let Some(checkpoint) = &checkpoint
+            && let Some(bytes) = checkpoint.load(&part)?
+        {
+            progress(done);
+            return Model::from_bytes(&bytes, &checkpoint.path(&part).display().to_string());
+        }
         let params = LearnParams { seed: seed.0, ..model.params.clone() };
         let mut other = learn_over(model.alphabet(), logs, &params)?;
         if other.alphabet() != model.alphabet() {
@@ -50,7 +70,9 @@ pub fn ensemble(model: &Model, logs: &Logs, n: usize, progress: &mut dyn FnMut(u
             // Each finds its own kind of states: that which was best for one may not suit where EM begins for another.
             other = refine(&other, logs, &RefineParams::default())?;
         }
-        done += 1;
+        if let Some(checkpoint) = &mut checkpoint {
+            checkpoint.save(&part, &other.to_bytes())?;
+        }
         progress(done);
         Ok(other)
     };

@@ -4,19 +4,25 @@
 //! operators, unless the moments of each pair are kept.
 //! Memory grows with d_T·d_H, d′² for each pair met, and the n-gram, not with the number of episodes.
 
+mod work;
+
+use serde::{Deserialize, Serialize};
+
+use crate::checkpoint::Checkpoint;
 use crate::data::{ActionObservation, Alphabet, Trajectory};
 use crate::error::{Error, Result};
-use crate::log::{Logs, Position, Propensities};
+use crate::log::{Logs, Propensities};
 use crate::model::Model;
-use crate::moments::{Adjustment, Kept, Moments, Solution};
+use crate::moments::{Kept, Moments, Solution};
 use crate::operators::{Operator, Operators};
 use crate::pairs::{PerPair, array_size};
 use crate::params::LearnParams;
-use crate::source::{self, Met, Source, batches};
+use crate::source::{self, Source, batches};
 use crate::sums::Wanted;
+use work::Work;
 
 /// The passes over the logs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Pass {
     /// Alphabet, counts, n-gram.
     Survey,
@@ -120,12 +126,13 @@ pub struct Learner<'a> {
     keep: Keep,
     memory: usize,
     progress: Option<&'a mut (dyn FnMut(Progress) + Send)>,
+    checkpoint: Option<&'a mut Checkpoint>,
 }
 
 impl<'a> Learner<'a> {
     /// Learning that keeps nothing but the model.
     pub fn new(params: &LearnParams) -> Learner<'a> {
-        Learner { params: params.clone(), keep: Keep::Nothing, memory: MEMORY, progress: None }
+        Learner { params: params.clone(), keep: Keep::Nothing, memory: MEMORY, progress: None, checkpoint: None }
     }
 
     /// Keeps moments.
@@ -141,6 +148,11 @@ impl<'a> Learner<'a> {
     /// Tells how far learning is, after every batch.
     pub fn progress(self, progress: &'a mut (dyn FnMut(Progress) + Send)) -> Learner<'a> {
         Learner { progress: Some(progress), ..self }
+    }
+
+    /// Leaves what is done in a checkpoint, and goes on with what is there.
+    pub fn checkpoint(self, checkpoint: &'a mut Checkpoint) -> Learner<'a> {
+        Learner { checkpoint: Some(checkpoint), ..self }
     }
 
     /// Learns from logs.
@@ -162,6 +174,11 @@ impl<'a> Learner<'a> {
     }
 
     fn go_on(mut self, mut work: Work, source: Source<'_>) -> Result<Learned> {
+        if let Some(checkpoint) = &self.checkpoint
+            && let Some(begun) = Work::load(checkpoint)?
+        {
+            work = begun;
+        }
         let mut kept = source::Kept::new();
         if work.pass != Pass::Survey || work.steps > 0 {
             kept.forget();
@@ -181,7 +198,10 @@ impl<'a> Learner<'a> {
         };
         let solution = work.moments.solve(wide)?;
         let by_moments = matches!(work.moments.kept, Kept::Pairs(_)) && work.full_at.is_none();
-        let new = if by_moments { None } else { Some(self.operators(&mut work, source, &solution)?) };
+        let new = match by_moments {
+            true => self.save(&work).map(|()| None),
+            false => self.operators(&mut work, source, &solution).map(Some),
+        }?;
         let (model, cores) = work.moments.finish(&solution, new)?;
         let mut moments = work.moments;
         if let Some(cores) = cores {
@@ -203,8 +223,7 @@ impl<'a> Learner<'a> {
             kept.add(batch, met.position);
             work.moments.survey.add(met.alphabet, batch);
             work.after(batch.len(), batch.steps().len(), &met);
-            self.tell(work, None);
-            Ok(())
+            self.after_batch(work, None)
         })?;
         if work.steps == 0 {
             return Err(Error::data("the logs hold no steps", "give at least one episode"));
@@ -254,8 +273,7 @@ impl<'a> Learner<'a> {
             work.moments.add(batch, work.full_at.is_none(), self.keep != Keep::Nothing);
             work.after(batch.len(), batch.steps().len(), &met);
             self.check_memory(work)?;
-            self.tell(work, Some(work.total));
-            Ok(())
+            self.after_batch(work, Some(work.total))
         })?;
         work.begin_pass(Pass::Operators);
         if let Some(position) = work.full_at {
@@ -286,10 +304,12 @@ impl<'a> Learner<'a> {
             Some(wide) => (&wide.tests, &wide.histories),
             None => (&solution.bases.u, &solution.bases.b),
         };
-        let mut operators = Operators::new(&work.moments.features, left, right, &pairs);
         let rule = work.moments.rule;
-        // Moments of pairs have taken these in already.
-        if let (Some(adjustment), Kept::Cores(_)) = (&work.adjustment, &work.moments.kept) {
+        let mut operators = Operators::new(&work.moments.features, left, right, &pairs);
+        if let Some(sums) = work.operators.take() {
+            operators.sums = sums;
+        } else if let (Some(adjustment), Kept::Cores(_)) = (&work.adjustment, &work.moments.kept) {
+            // Moments of pairs have taken these in already.
             let batch = adjustment.batch(&mut work.moments.features, rule);
             operators.add(&work.moments.features, &batch);
         }
@@ -298,59 +318,35 @@ impl<'a> Learner<'a> {
             let cuts = work.moments.features.batch(batch, rule);
             operators.add(&work.moments.features, &cuts);
             work.after(batch.len(), batch.steps().len(), &met);
-            self.tell(work, Some(work.total));
-            Ok(())
+            lending_sums(work, &mut operators, |work| self.after_batch(work, Some(work.total)))
         })?;
+        lending_sums(work, &mut operators, |work| self.save(work))?;
         Ok(operators.finish())
     }
 
-    fn tell(&mut self, work: &Work, total: Option<u64>) {
+    /// Tells how far the work is, and saves it if it is time to.
+    fn after_batch(&mut self, work: &Work, total: Option<u64>) -> Result<()> {
         if let Some(progress) = &mut self.progress {
             progress(Progress { pass: work.pass, episodes: work.episodes, steps: work.steps, total });
         }
-    }
-}
-
-/// Learning under way.
-struct Work {
-    moments: Moments,
-    /// Actions that were known before.
-    actions: usize,
-    pass: Pass,
-    /// How far the pass is.
-    position: Position,
-    episodes: u64,
-    steps: u64,
-    /// Steps of the logs.
-    total: u64,
-    /// From where on the moments of pairs were not summed, because they no longer fitted into memory.
-    full_at: Option<Position>,
-    /// Cuts of earlier logs that the new ones change.
-    adjustment: Option<Adjustment>,
-}
-
-impl Work {
-    fn new(moments: Moments) -> Work {
-        Work {
-            actions: moments.alphabet().actions().len(),
-            moments,
-            pass: Pass::Survey,
-            position: Position::default(),
-            episodes: 0,
-            steps: 0,
-            total: 0,
-            full_at: None,
-            adjustment: None,
+        if let Some(checkpoint) = &mut self.checkpoint
+            && checkpoint.is_due()
+        {
+            work.save(checkpoint)?;
         }
+        Ok(())
     }
 
-    fn begin_pass(&mut self, pass: Pass) {
-        (self.pass, self.position, self.episodes, self.steps) = (pass, Position::default(), 0, 0);
+    /// Saves the work, at the end of it: whatever comes next may take long, and needs the model.
+    fn save(&mut self, work: &Work) -> Result<()> {
+        self.checkpoint.as_mut().map_or(Ok(()), |checkpoint| work.save(checkpoint))
     }
+}
 
-    fn after(&mut self, episodes: usize, steps: usize, met: &Met<'_>) {
-        self.position = met.position;
-        self.episodes += episodes as u64;
-        self.steps += steps as u64;
-    }
+/// The sums of the last pass are with the work while it may be saved.
+fn lending_sums(work: &mut Work, operators: &mut Operators, save: impl FnOnce(&Work) -> Result<()>) -> Result<()> {
+    work.operators = Some(std::mem::take(&mut operators.sums));
+    let saved = save(work);
+    operators.sums = work.operators.take().expect("just put there");
+    saved
 }

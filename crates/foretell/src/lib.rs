@@ -91,7 +91,7 @@ pub use agent::{Agent, AgentOverrides, AgentParams};
 pub use checkpoint::Checkpoint;
 pub use data::{Action, ActionObservation, Alphabet, Cut, CutRule, End, Observation, ObservationSymbol, Trajectory};
 pub use domains::Domain;
-pub use ensemble::ensemble;
+pub use ensemble::{ensemble, ensemble_with};
 pub use env::{Environment, Outcome, rollout};
 pub use error::{Error, Result};
 pub use evaluate::{HorizonScore, Score, score};

@@ -3,6 +3,8 @@
 mod file;
 mod merge;
 
+pub(crate) use file::{read_episodes, read_operators, write_episodes, write_operators};
+
 use faer::Mat;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -371,8 +373,8 @@ impl Late {
 
 /// Episodes whose cuts a new rule changes.
 pub(crate) struct Adjustment {
-    episodes: Episodes,
-    old: CutRule,
+    pub(crate) episodes: Episodes,
+    pub(crate) old: CutRule,
 }
 
 impl Adjustment {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use clap::ValueEnum;
 use foretell::log::Propensities;
 use foretell::{
     Keep, LearnOverrides, LearnParams, Learned, Learner, Model, Moments, OperatorsFrom, Projection, RefineOverrides,
@@ -11,6 +12,7 @@ use foretell::{
 use serde_json::{Value, json};
 
 use super::Preset;
+use crate::checkpoint::{CheckpointArgs, say_resumed};
 use crate::input::LogArgs;
 use crate::output;
 use crate::progress::{LearningBar, RoundsBar};
@@ -49,6 +51,8 @@ pub struct Args {
     keep_moments: Option<KeepMoments>,
     #[command(flatten)]
     memory: Memory,
+    #[command(flatten)]
+    checkpoint: CheckpointArgs,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -128,22 +132,39 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 
     output::check(&args.output)?;
     args.input.refuse_as_output(&args.output)?;
+    args.checkpoint.refuse_standard_input(&args.input)?;
     let started = Instant::now();
     let input = args.input.open()?;
+    let mut checkpoint = args.checkpoint.open(|| {
+        let keep = args.keep_moments.map(|how| how.to_possible_value().map(|value| value.get_name().to_string()));
+        Ok(json!({
+            "verb": "learn", "logs": input.logs.identity()?, "parameters": params, "keep": keep, "memory": args.memory.bytes(),
+            "refinement": args.refine.then_some(&refinement), "ensemble": args.ensemble,
+        }))
+    })?;
     let mut bar = LearningBar::new();
     let mut tell = |progress| bar.tell(progress);
     let keep = args.keep_moments.map_or(Keep::Nothing, Keep::from);
-    let learned = Learner::new(&params).keep(keep).memory(args.memory.bytes()).progress(&mut tell).learn(&input.logs);
+    let mut learner = Learner::new(&params).keep(keep).memory(args.memory.bytes()).progress(&mut tell);
+    if let Some(checkpoint) = &mut checkpoint {
+        if checkpoint.goes_on() {
+            say_resumed(checkpoint.folder(), "what is there is not done again");
+        }
+        learner = learner.checkpoint(checkpoint);
+    }
+    let learned = learner.learn(&input.logs);
     bar.finish();
     let learned = learned.map_err(|e| input.blame(e))?;
     let mut model = learned.model.clone();
     let mut trace = Vec::new();
     if args.refine {
-        (model, trace) = super::refine::refine(&model, &input.logs, &refinement, None).map_err(|e| input.blame(e))?;
+        (model, trace) =
+            super::refine::refine(&model, &input.logs, &refinement, checkpoint.as_mut()).map_err(|e| input.blame(e))?;
     }
     if let Some(n) = args.ensemble {
         let mut bar = RoundsBar::new("ensemble", (2 * n as u64).saturating_sub(1));
-        model = foretell::ensemble(&model, &input.logs, n, &mut |i| bar.tell(i as u64)).map_err(|e| input.blame(e))?;
+        model = foretell::ensemble_with(&model, &input.logs, n, checkpoint.as_mut(), &mut |i| bar.tell(i as u64))
+            .map_err(|e| input.blame(e))?;
         bar.finish();
     }
     save(&model, learned.moments.as_ref(), &args.output)?;
@@ -155,15 +176,16 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         report["model"] = json!(output);
         report["ensemble"] = json!(args.ensemble);
         report["refined"] = json!(args.refine.then(|| super::refine::describe(&model, &trace)));
-        return report::json(&report);
+        report::json(&report)?;
+    } else {
+        say(&model, &learned, seconds)?;
+        super::refine::say(&model, &trace, &refinement)?;
+        if let Some(n) = args.ensemble {
+            report::say(format!("  ensemble   {n} models of all logs and {n} of halves"))?;
+        }
+        report::say(format!("  model      {output}"))?;
     }
-    say(&model, &learned, seconds)?;
-    super::refine::say(&model, &trace, &refinement)?;
-    if let Some(n) = args.ensemble {
-        report::say(format!("  ensemble   {n} models of all logs and {n} of halves"))?;
-    }
-    report::say(format!("  model      {output}"))?;
-    Ok(())
+    checkpoint.map_or(Ok(()), |checkpoint| Ok(checkpoint.finish()?))
 }
 
 /// Writes a model, with its moments if it has any.

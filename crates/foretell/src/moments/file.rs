@@ -6,7 +6,7 @@ use faer::Mat;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use super::{Cores, Factors, Kept, Late, Moments};
+use super::{Cores, Factors, Kept, Late, Moments, padded};
 use crate::bases::Wide;
 use crate::data::{ActionObservation, Alphabet, CutRule};
 use crate::error::{Error, Result};
@@ -104,8 +104,8 @@ impl Moments {
         write_sums(&mut arrays, &self.sums);
         match &self.kept {
             Kept::Nothing => {}
-            Kept::Pairs(kept) => write_pairs(&mut arrays, kept, &pairs),
-            Kept::Cores(cores) => write_cores(&mut arrays, cores, &pairs),
+            Kept::Pairs(kept) => write_pairs(&mut arrays, kept, &pairs, &self.features),
+            Kept::Cores(cores) => write_cores(&mut arrays, cores, &pairs, &self.features),
         }
         write_episodes(&mut arrays, "late", &self.late.episodes);
         tensors::to_bytes(MOMENTS, header, &arrays)
@@ -261,19 +261,20 @@ fn read_sums(arrays: &Arrays<'_>, sums: &mut Accumulator, features: &Features) -
     }
 }
 
-fn write_pairs(arrays: &mut Vec<Array>, kept: &PerPair, pairs: &[ActionObservation]) {
-    let of = |ao: &ActionObservation| kept.of(*ao);
-    let weights: Vec<f64> = pairs.iter().map(|ao| of(ao).map_or(0.0, |sums| sums.weight)).collect();
+/// Pairs that were met, but not summed yet, have zeros.
+fn write_pairs(arrays: &mut Vec<Array>, kept: &PerPair, pairs: &[ActionObservation], features: &Features) {
+    let weights: Vec<f64> = pairs.iter().map(|ao| kept.of(*ao).map_or(0.0, |sums| sums.weight)).collect();
     arrays.push(Array::f64s("pair_weights", &[pairs.len()], &weights));
     let (mut start, mut keys, mut values, mut all) = (vec![0], Vec::new(), Vec::new(), Vec::new());
-    for sums in pairs.iter().filter_map(of) {
-        match &sums.entries {
-            Entries::Array(array) => all.extend_from_slice(array),
-            Entries::Map(map) => {
+    for ao in pairs {
+        match kept.of(*ao).map(|sums| &sums.entries) {
+            Some(Entries::Array(array)) => all.extend_from_slice(array),
+            Some(Entries::Map(map)) => {
                 let entries = Entries::sorted(map);
                 keys.extend(entries.iter().map(|(key, _)| *key));
                 values.extend(entries.iter().map(|(_, x)| *x));
             }
+            None => all.resize(all.len() + array_size(features).unwrap_or(0), 0.0),
         }
         start.push(keys.len() as u64);
     }
@@ -355,14 +356,20 @@ pub(crate) fn read_operators(arrays: &Arrays<'_>, n: usize, rows: usize, columns
     Ok((0..n).map(operator).collect())
 }
 
-fn write_cores(arrays: &mut Vec<Array>, cores: &Cores, pairs: &[ActionObservation]) {
-    write_matrix(arrays, "wide.tests", &cores.wide.tests);
-    write_matrix(arrays, "wide.histories", &cores.wide.histories);
-    let operators: Vec<Operator> = pairs.iter().map(|ao| cores.operators[ao].clone()).collect();
+/// Sequences and pairs that were met, but not summed yet, have zeros.
+fn write_cores(arrays: &mut Vec<Array>, cores: &Cores, pairs: &[ActionObservation], features: &Features) {
+    let Wide { tests, histories } = &cores.wide;
+    write_matrix(arrays, "wide.tests", &padded(tests, features.tests.rows()));
+    write_matrix(arrays, "wide.histories", &padded(histories, features.histories.rows()));
+    let zero = Operator::zero(tests.ncols(), histories.ncols());
+    let of = |ao| cores.operators.get(ao).cloned().unwrap_or_else(|| zero.clone());
+    let operators: Vec<Operator> = pairs.iter().map(of).collect();
     write_operators(arrays, &operators);
     if let Some(Factors { s, histories }) = &cores.factors {
         arrays.push(Array::f64s("factors.s", &[s.len()], s));
-        arrays.push(Array::f64s("factors.histories", &[histories.len()], histories));
+        let mut histories = histories.clone();
+        histories.resize(features.histories.rows(), 0.0);
+        arrays.push(Array::f64s("factors.histories", &[histories.len()], &histories));
     }
 }
 
