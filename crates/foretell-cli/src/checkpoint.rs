@@ -48,3 +48,11 @@ impl CheckpointArgs {
 pub fn say_resumed(folder: &Path, done: &str) {
     eprintln!("goes on from {}: {done}", folder.display());
 }
+
+/// The checkpoint, having said if work goes on there.
+pub fn going_on(checkpoint: &mut Checkpoint) -> &mut Checkpoint {
+    if checkpoint.goes_on() {
+        say_resumed(checkpoint.folder(), "what was done is not done again");
+    }
+    checkpoint
+}

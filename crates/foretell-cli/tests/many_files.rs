@@ -46,7 +46,8 @@ fn shards_hold_the_episodes_of_the_single_file() {
 fn one_file_shards_a_folder_and_a_pattern_give_the_same_model() {
     let folder = Folder::new();
     let learn = |logs: &[&str]| {
-        folder.ok(&[&["learn"], logs, &["-o", "model"], &SMALL[..]].concat());
+        let refine = ["--refine", "--em-rounds", "3", "--keep-moments"];
+        folder.ok(&[&["learn"], logs, &["-o", "model"], &SMALL[..], &refine].concat());
         folder.read("model")
     };
     sample(&folder, ".parquet", &[]);

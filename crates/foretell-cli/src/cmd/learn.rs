@@ -12,7 +12,7 @@ use foretell::{
 use serde_json::{Value, json};
 
 use super::Preset;
-use crate::checkpoint::{CheckpointArgs, say_resumed};
+use crate::checkpoint::{CheckpointArgs, going_on};
 use crate::input::LogArgs;
 use crate::output;
 use crate::progress::{LearningBar, RoundsBar};
@@ -147,10 +147,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let keep = args.keep_moments.map_or(Keep::Nothing, Keep::from);
     let mut learner = Learner::new(&params).keep(keep).memory(args.memory.bytes()).progress(&mut tell);
     if let Some(checkpoint) = &mut checkpoint {
-        if checkpoint.goes_on() {
-            say_resumed(checkpoint.folder(), "what is there is not done again");
-        }
-        learner = learner.checkpoint(checkpoint);
+        learner = learner.checkpoint(going_on(checkpoint));
     }
     let learned = learner.learn(&input.logs);
     bar.finish();

@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use foretell::checkpoint::digest;
 use foretell::{Keep, Learner, Model, Moments};
 use serde_json::json;
 
 use super::learn::{self, Memory};
+use crate::checkpoint::{CheckpointArgs, going_on};
 use crate::input::LogArgs;
 use crate::progress::LearningBar;
 use crate::{output, report};
@@ -24,6 +26,8 @@ pub struct Args {
     output: PathBuf,
     #[command(flatten)]
     memory: Memory,
+    #[command(flatten)]
+    checkpoint: CheckpointArgs,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -32,14 +36,23 @@ pub struct Args {
 pub fn run(args: Args) -> anyhow::Result<()> {
     output::check(&args.output)?;
     args.input.refuse_as_output(&args.output)?;
+    args.checkpoint.refuse_standard_input(&args.input)?;
     let started = Instant::now();
     let old = Model::load(&args.model)?;
     let moments = Moments::load(&args.model)?;
     let input = args.input.open()?;
+    let mut checkpoint = args.checkpoint.open(|| {
+        let model = std::fs::read(&args.model).map_err(foretell::Error::io("read", &args.model))?;
+        let (logs, memory) = (input.logs.identity()?, args.memory.bytes());
+        Ok(json!({ "verb": "update", "model": digest(&model), "logs": logs, "memory": memory }))
+    })?;
     let mut bar = LearningBar::new();
     let mut tell = |progress| bar.tell(progress);
-    let learner = Learner::new(moments.params()).keep(Keep::Fitting).memory(args.memory.bytes());
-    let learned = learner.progress(&mut tell).update(moments, &input.logs);
+    let mut learner = Learner::new(moments.params()).keep(Keep::Fitting).memory(args.memory.bytes()).progress(&mut tell);
+    if let Some(checkpoint) = &mut checkpoint {
+        learner = learner.checkpoint(going_on(checkpoint));
+    }
+    let learned = learner.update(moments, &input.logs);
     bar.finish();
     let learned = learned.map_err(|e| input.blame(e))?;
     learn::save(&learned.model, learned.moments.as_ref(), &args.output)?;
@@ -47,12 +60,13 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     if args.json {
         let mut report = learn::describe(&learned.model, &learned, seconds);
         report["model"] = json!(args.output);
-        return report::json(&report);
+        report::json(&report)?;
+    } else {
+        learn::say(&learned.model, &learned, seconds)?;
+        say_what_is_lost(&[old])?;
+        report::say(format!("  model      {}", args.output.display()))?;
     }
-    learn::say(&learned.model, &learned, seconds)?;
-    say_what_is_lost(&[old])?;
-    report::say(format!("  model      {}", args.output.display()))?;
-    Ok(())
+    checkpoint.map_or(Ok(()), |checkpoint| Ok(checkpoint.finish()?))
 }
 
 /// What models have beside their linear part is not carried over.
