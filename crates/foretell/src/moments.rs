@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::features::{Batch, Features, NULL_TEST};
 use crate::log::Propensities;
 use crate::model::{Model, Parts};
-use crate::operators::Operator;
+use crate::operators::{OnSums, Operator};
 use crate::pairs::PerPair;
 use crate::params::{Cuts, LearnParams, Regression, Weighting};
 use crate::rng::Seed;
@@ -311,9 +311,8 @@ impl Moments {
     fn of_pairs(&self, pairs: &[ActionObservation], left: &Mat<f64>, right: &Mat<f64>) -> Vec<Operator> {
         let zero = Operator::zero(left.ncols(), right.ncols());
         let Kept::Pairs(kept) = &self.kept else { return vec![zero; pairs.len()] };
-        let of = |ao: &ActionObservation| {
-            kept.of(*ao).map_or_else(|| zero.clone(), |sums| Operator::of(sums, &self.features, left, right))
-        };
+        let bases = OnSums::new(&self.features, left, right);
+        let of = |ao: &ActionObservation| kept.of(*ao).map_or_else(|| zero.clone(), |sums| Operator::of(sums, &bases));
         pairs.par_iter().map(of).collect()
     }
 

@@ -88,37 +88,48 @@ fn transposed(basis: MatRef<'_, f64>, scales: &[f64]) -> Mat<f64> {
     Mat::from_fn(padded(d), basis.nrows(), |i, j| if i < d { scales[j] * basis[(j, i)] } else { 0.0 })
 }
 
+/// Lᵀ and Rᵀ for sums of features.
+pub(crate) struct OnSums {
+    lt: Mat<f64>,
+    rt: Mat<f64>,
+}
+
+impl OnSums {
+    pub(crate) fn new(features: &Features, left: &Mat<f64>, right: &Mat<f64>) -> OnSums {
+        let scaled =
+            |basis: &Mat<f64>, scales: Vec<f64>| Mat::from_fn(basis.ncols(), basis.nrows(), |i, j| scales[j] * basis[(j, i)]);
+        OnSums { lt: scaled(left, features.tests.scales()), rt: scaled(right, features.histories.scales()) }
+    }
+}
+
 impl Operator {
     pub(crate) fn zero(k_t: usize, k_h: usize) -> Operator {
         Operator { matrix: Mat::zeros(k_t, k_h), state: vec![0.0; k_t], readout: vec![0.0; k_h], weight: 0.0 }
     }
 
     /// From sums over all cuts of a pair: LᵀΣ̂_{T,ao,H}R.
-    pub(crate) fn of(sums: &PairSums, features: &Features, left: &Mat<f64>, right: &Mat<f64>) -> Operator {
-        let scaled =
-            |basis: &Mat<f64>, scales: Vec<f64>| Mat::from_fn(basis.nrows(), basis.ncols(), |i, j| scales[i] * basis[(i, j)]);
-        let (left, right) = (scaled(left, features.tests.scales()), scaled(right, features.histories.scales()));
-        let (d_t, d_h) = (left.nrows(), right.nrows());
+    pub(crate) fn of(sums: &PairSums, bases: &OnSums) -> Operator {
+        let OnSums { lt, rt } = bases;
+        let (d_t, d_h) = (lt.ncols(), rt.ncols());
         let mut operator = match &sums.entries {
             Entries::Array(array) => {
                 let all = MatRef::from_column_major_slice(array, d_t, d_h + 1);
                 let joint = all.subcols(0, d_h);
                 Operator {
-                    matrix: left.transpose() * (joint * &right),
-                    state: to_vec(&(left.transpose() * all.subcols(d_h, 1))),
+                    matrix: lt * (joint * rt.transpose()),
+                    state: to_vec(&(lt * all.subcols(d_h, 1))),
                     // The null test always succeeds, so its row is Σ χ_t.
-                    readout: to_vec(&(right.transpose() * joint.subrows(NULL_TEST, 1).transpose())),
+                    readout: to_vec(&(rt * joint.subrows(NULL_TEST, 1).transpose())),
                     weight: 0.0,
                 }
             }
             Entries::Map(map) => {
                 // Column by column: Lᵀ times it, then times the row of R.
-                let (lt, rt) = (left.transpose().to_owned(), right.transpose().to_owned());
-                let mut operator = Operator::zero(left.ncols(), right.ncols());
+                let mut operator = Operator::zero(lt.nrows(), rt.nrows());
                 let entries = Entries::sorted(map);
                 for column in entries.chunk_by(|(x, _), (y, _)| x >> 32 == y >> 32) {
                     let h = place(column[0].0).1;
-                    let mut projected = vec![0.0; left.ncols()];
+                    let mut projected = vec![0.0; lt.nrows()];
                     for &(key, value) in column {
                         add_multiple(&mut projected, value, lt.col_as_slice(place(key).0 as usize));
                     }
