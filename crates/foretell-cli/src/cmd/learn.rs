@@ -240,14 +240,13 @@ pub fn say(model: &Model, learned: &Learned, seconds: f64) -> anyhow::Result<()>
 /// Under whose actions the model holds.
 fn policy(model: &Model, learned: &Learned) -> String {
     let Some(Propensities { least, effective }) = learned.propensities else {
-        return "not in the logs: what is learned holds under it, and under any other if it acted blindly".into();
+        return "the one that logged, which the logs do not tell; any other, if that one was blind".into();
     };
-    let known =
-        format!("the least likely action taken had {least:.4}; as if taken alike, {} of the steps count", percent(effective));
+    let known = format!("least likely action {least:.4}, effective steps {}", percent(effective));
     match model.params().weighting {
-        Weighting::Propensity => format!("steps weighted as if actions were taken alike ({known})"),
-        Weighting::None if effective > ALIKE => "actions were taken about alike".into(),
-        Weighting::None => format!("the state is that under the logging policy ({known}); --weighting propensity undoes that"),
+        Weighting::Propensity => format!("every action alike, by weighting ({known})"),
+        Weighting::None if effective > ALIKE => "every action about alike, as logged".into(),
+        Weighting::None => format!("the one that logged ({known}); --weighting propensity undoes it"),
     }
 }
 
