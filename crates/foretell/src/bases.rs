@@ -14,8 +14,8 @@ use crate::svd::Svd;
 /// Singular values below this share of the largest are rounding.
 const NOISE: f64 = 1e-9;
 /// Directions of tests and histories are kept for so many times d′ in what later logs are to be added to: what is cut off cannot
-/// come back.
-const WIDTH: usize = 2;
+/// come back. Chosen by the table in DEVIATIONS.md.
+pub(crate) const WIDTH: usize = 2;
 
 /// The bases in which operators are estimated.
 #[derive(Clone, Debug)]
@@ -39,17 +39,12 @@ pub(crate) struct Wide {
     pub(crate) histories: Mat<f64>,
 }
 
-/// How many directions are kept in what later logs are to be added to.
-pub(crate) fn kept_directions(params: &LearnParams) -> usize {
-    WIDTH * params.rank
-}
-
-/// Bases of given moments.
-pub(crate) fn bases(moments: &Matrices, params: &LearnParams, wide: bool) -> Result<Bases> {
+/// Bases of given moments, and wide ones of so many directions, if they are wanted.
+pub(crate) fn bases(moments: &Matrices, params: &LearnParams, wide: Option<usize>) -> Result<Bases> {
     match &moments.covariances {
         None => {
-            let rank = if wide { kept_directions(params) } else { params.rank };
-            Bases::of_svd(Svd::leading(&moments.joint, rank, Seed(params.seed))?, params, wide)
+            let svd = Svd::leading(&moments.joint, wide.unwrap_or(params.rank), Seed(params.seed))?;
+            Bases::of_svd(svd, params, wide)
         }
         Some((tests, histories)) => two_stage(moments, tests, histories, params, wide)?.checked(),
     }
@@ -57,11 +52,13 @@ pub(crate) fn bases(moments: &Matrices, params: &LearnParams, wide: bool) -> Res
 
 impl Bases {
     /// B = V̂Ŝ⁻¹ of the thin SVD of Σ̂_TH.
-    pub(crate) fn of_svd(svd: Svd, params: &LearnParams, wide: bool) -> Result<Bases> {
+    pub(crate) fn of_svd(svd: Svd, params: &LearnParams, wide: Option<usize>) -> Result<Bases> {
         let d = svd.rank(params.rank, params.tolerance);
         let b = Mat::from_fn(svd.v.nrows(), d, |i, j| svd.v[(i, j)] / svd.s[j]);
-        let k = svd.rank(WIDTH * params.rank, NOISE);
-        let wide = wide.then(|| Wide { tests: svd.u.subcols(0, k).to_owned(), histories: svd.v.subcols(0, k).to_owned() });
+        let wide = wide.map(|most| {
+            let k = svd.rank(most, NOISE);
+            Wide { tests: svd.u.subcols(0, k).to_owned(), histories: svd.v.subcols(0, k).to_owned() }
+        });
         Bases { u: svd.u.subcols(0, d).to_owned(), b, wide, spectrum: svd.s }.checked()
     }
 
@@ -75,7 +72,13 @@ impl Bases {
 
 /// Compressed CCA, then two-stage least squares:
 /// x = Ûᵀψ, z = V̂ᵀχ (twice as many), S = E[x zᵀ], W = E[z zᵀ], K = S W⁻¹ Sᵀ, B = V̂ W⁻¹ Sᵀ (K + ridge·I)⁻¹.
-fn two_stage(moments: &Matrices, tests: &Mat<f64>, histories: &Mat<f64>, params: &LearnParams, wide: bool) -> Result<Bases> {
+fn two_stage(
+    moments: &Matrices,
+    tests: &Mat<f64>,
+    histories: &Mat<f64>,
+    params: &LearnParams,
+    wide: Option<usize>,
+) -> Result<Bases> {
     let joint = match &moments.joint {
         Joint::Dense(joint) => joint.clone(),
         Joint::Sparse(joint) => joint.to_dense(),
@@ -97,8 +100,7 @@ fn two_stage(moments: &Matrices, tests: &Mat<f64>, histories: &Mat<f64>, params:
     solve_lower_triangular_in_place(l_t.as_ref(), m.as_mut(), Par::Seq);
     let mut m = m.transpose().to_owned();
     solve_lower_triangular_in_place(l_h.as_ref(), m.as_mut(), Par::Seq);
-    let most = if wide { 2 * WIDTH * params.rank } else { 2 * params.rank };
-    let svd = Svd::of_gram(m.transpose(), most).or_else(|_| Svd::thin(m.transpose()))?;
+    let svd = Svd::of_gram(m.transpose(), 2 * wide.unwrap_or(params.rank)).or_else(|_| Svd::thin(m.transpose()))?;
 
     let d = svd.rank(params.rank, params.tolerance);
     let instruments = (2 * d).min(svd.v.ncols());
@@ -118,10 +120,10 @@ fn two_stage(moments: &Matrices, tests: &Mat<f64>, histories: &Mat<f64>, params:
     (0..d).for_each(|i| k[(i, i)] += ridge);
     // B = V W⁻¹Sᵀ K⁻¹, and K is symmetric.
     let p = cholesky(&k)?.solve(w_inv_st.transpose()).transpose().to_owned();
-    let wide = wide.then(|| {
+    let wide = wide.map(|most| {
         let leading = |most: usize| most.min(svd.u.ncols());
-        let tests = orthonormal(&unwhiten(&l_t, svd.u.subcols(0, leading(WIDTH * params.rank))));
-        let histories = orthonormal(&unwhiten(&l_h, svd.v.subcols(0, leading(2 * WIDTH * params.rank))));
+        let tests = orthonormal(&unwhiten(&l_t, svd.u.subcols(0, leading(most))));
+        let histories = orthonormal(&unwhiten(&l_h, svd.v.subcols(0, leading(2 * most))));
         Wide { tests: spread(&tests, &rows, all_rows), histories: spread(&histories, &columns, all_columns) }
     });
     let b = spread(&(&v * &p), &columns, all_columns);

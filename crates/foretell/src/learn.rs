@@ -4,6 +4,7 @@
 //! operators, unless the moments of each pair are kept.
 //! Memory grows with d_T·d_H, d′² for each pair met, and the n-gram, not with the number of episodes.
 
+use crate::bases::WIDTH;
 use crate::data::{ActionObservation, Alphabet, Trajectory};
 use crate::error::{Error, Result};
 use crate::log::{Logs, Position, Propensities};
@@ -119,13 +120,14 @@ pub struct Learner<'a> {
     params: LearnParams,
     keep: Keep,
     memory: usize,
+    width: usize,
     progress: Option<&'a mut (dyn FnMut(Progress) + Send)>,
 }
 
 impl<'a> Learner<'a> {
     /// Learning that keeps nothing but the model.
     pub fn new(params: &LearnParams) -> Learner<'a> {
-        Learner { params: params.clone(), keep: Keep::Nothing, memory: MEMORY, progress: None }
+        Learner { params: params.clone(), keep: Keep::Nothing, memory: MEMORY, width: WIDTH, progress: None }
     }
 
     /// Keeps moments.
@@ -136,6 +138,11 @@ impl<'a> Learner<'a> {
     /// Bytes that the moments of pairs may take: 2 GiB if nothing is said.
     pub fn memory(self, memory: usize) -> Learner<'a> {
         Learner { memory, ..self }
+    }
+
+    /// Keeps so many times d′ directions (at least d′) where moments are compressed: 2 if nothing is said. Updates stay with it.
+    pub fn width(self, width: usize) -> Learner<'a> {
+        Learner { width: width.max(1), ..self }
     }
 
     /// Tells how far learning is, after every batch.
@@ -157,7 +164,7 @@ impl<'a> Learner<'a> {
 
     fn begin(self, source: Source<'_>, alphabet: Alphabet) -> Result<Learned> {
         self.params.validate()?;
-        let work = Work::new(Moments::new(&self.params, alphabet));
+        let work = Work::new(Moments { width: self.width, ..Moments::new(&self.params, alphabet) });
         self.go_on(work, source)
     }
 

@@ -57,6 +57,8 @@ pub struct Moments {
     /// Where operators are factored out and only Σ̂_TH is wanted, its sums over new logs alone.
     pub(crate) sums: Accumulator,
     pub(crate) kept: Kept,
+    /// Compressed moments have so many times d′ directions.
+    pub(crate) width: usize,
     pub(crate) late: Late,
 }
 
@@ -114,6 +116,7 @@ impl Moments {
             survey,
             features,
             kept: Kept::Nothing,
+            width: bases::WIDTH,
             late: Late::new(params.weighting),
             params: params.clone(),
         }
@@ -220,6 +223,7 @@ impl Moments {
     /// Everything but operators; with wide bases, if they are wanted.
     pub(crate) fn solve(&self, wide: bool) -> Result<Solution> {
         self.check_size()?;
+        let most = wide.then_some(self.width * self.params.rank);
         let start = self.features.start_coordinate();
         if let Kept::Cores(Cores { wide, factors: Some(factors), .. }) = &self.kept {
             return self.solve_factored(wide, factors);
@@ -227,7 +231,7 @@ impl Moments {
         // The weight of the cuts at which the start state is read: |Z| if all episodes start alike.
         let scale = self.scale(self.sums.entry(NULL_TEST, start))?;
         let moments = self.sums.matrices(&self.features, scale);
-        let bases = bases(&moments, &self.params, wide)?;
+        let bases = bases(&moments, &self.params, most)?;
         let histories = bases::first_row(&moments.joint);
         let initial = bases.u.transpose() * bases::column(&moments.joint, start); // c₁ = Ûᵀ Σ̂_TH e = ŜV̂ᵀe
         let normalizer = bases.b.transpose() * &histories; // c_∞ᵀ = Σ̂_Hᵀ B, B = V̂Ŝ⁻¹
@@ -248,8 +252,9 @@ impl Moments {
             v: padded(&wide.histories, self.features.histories.rows()),
         };
         let delta = self.sums.matrices(&self.features, scale).joint;
-        let svd = brand::update(&svd, &delta, bases::kept_directions(&self.params), Seed(self.params.seed))?;
-        let bases = Bases::of_svd(svd, &self.params, true)?;
+        let most = self.width * self.params.rank;
+        let svd = brand::update(&svd, &delta, most, Seed(self.params.seed))?;
+        let bases = Bases::of_svd(svd, &self.params, Some(most))?;
         let d = bases.u.ncols();
         // c₁ = ŜV̂ᵀe; B = V̂Ŝ⁻¹
         let initial = Mat::from_fn(d, 1, |i, _| bases.spectrum[i] * bases.spectrum[i] * bases.b[(start, i)]);

@@ -38,6 +38,7 @@ struct Header {
     limit: Option<usize>,
     kept: KeptKind,
     has_factors: bool,
+    width: usize,
     late_is_full: bool,
 }
 
@@ -81,6 +82,7 @@ impl Moments {
             limit: self.rule.limit,
             kept,
             has_factors: matches!(&self.kept, Kept::Cores(cores) if cores.factors.is_some()),
+            width: self.width,
             late_is_full: self.late.is_full,
         };
         let pairs = survey.pairs();
@@ -137,7 +139,7 @@ impl Moments {
         read_words(&arrays, "tests", &mut features.tests, &alphabet)?;
         read_words(&arrays, "histories", &mut features.histories, &alphabet)?;
         let mut moments =
-            Moments { rule: CutRule { room: header.room, limit: header.limit }, ..Moments::new(&params, alphabet.clone()) };
+            Moments { rule: CutRule { room: header.room, limit: header.limit }, width: header.width, ..Moments::new(&params, alphabet.clone()) };
         moments.sums = Accumulator::new(&features, moments.sums.wanted);
         read_sums(&arrays, &mut moments.sums, &features)?;
         moments.kept = match header.kept {
