@@ -24,19 +24,35 @@ pub(crate) struct Bases {
     pub(crate) u: Mat<f64>,
     /// B, d_H × d: the right inverse of ÛᵀΣ̂_TH, V̂Ŝ⁻¹ or its two-stage form.
     pub(crate) b: Mat<f64>,
-    /// Orthonormal bases, whose spans those of Û and B are in, if they are wanted.
+    /// Bases whose spans those of Û and B are in, if they are wanted.
     pub(crate) wide: Option<Wide>,
     /// All singular values that were computed, largest first.
     pub(crate) spectrum: Vec<f64>,
 }
 
-/// Orthonormal bases of the leading directions of tests and histories.
+/// Bases of the leading directions of tests and histories.
 #[derive(Clone, Debug)]
 pub(crate) struct Wide {
-    /// d_T × k_T
-    pub(crate) tests: Mat<f64>,
-    /// d_H × k_H
-    pub(crate) histories: Mat<f64>,
+    pub(crate) tests: Span,
+    pub(crate) histories: Span,
+}
+
+/// A basis L, and how features are guessed from their coordinates in it: ψ ≈ D Lᵀψ, with LᵀD = I.
+///
+/// Without covariances L is orthonormal and D = L. With them D Lᵀψ is the (ridge) regression of ψ on Lᵀψ, D = ΣL(LᵀΣL)⁻¹: what
+/// hashing has put into a direction says little by its length, and much by what it goes together with.
+#[derive(Clone, Debug)]
+pub(crate) struct Span {
+    /// L, d × k
+    pub(crate) basis: Mat<f64>,
+    /// D, d × k
+    pub(crate) dual: Mat<f64>,
+}
+
+impl Span {
+    pub(crate) fn orthonormal(basis: Mat<f64>) -> Span {
+        Span { dual: basis.clone(), basis }
+    }
 }
 
 /// Bases of given moments, and wide ones of so many directions, if they are wanted.
@@ -57,7 +73,8 @@ impl Bases {
         let b = Mat::from_fn(svd.v.nrows(), d, |i, j| svd.v[(i, j)] / svd.s[j]);
         let wide = wide.map(|most| {
             let k = svd.rank(most, NOISE);
-            Wide { tests: svd.u.subcols(0, k).to_owned(), histories: svd.v.subcols(0, k).to_owned() }
+            let leading = |vectors: &Mat<f64>| Span::orthonormal(vectors.subcols(0, k).to_owned());
+            Wide { tests: leading(&svd.u), histories: leading(&svd.v) }
         });
         Bases { u: svd.u.subcols(0, d).to_owned(), b, wide, spectrum: svd.s }.checked()
     }
@@ -121,17 +138,18 @@ fn two_stage(
     // B = V W⁻¹Sᵀ K⁻¹, and K is symmetric.
     let p = cholesky(&k)?.solve(w_inv_st.transpose()).transpose().to_owned();
     let wide = wide.map(|most| {
-        let leading = |most: usize| most.min(svd.u.ncols());
-        let tests = orthonormal(&unwhiten(&l_t, svd.u.subcols(0, leading(most))));
-        let histories = orthonormal(&unwhiten(&l_h, svd.v.subcols(0, leading(2 * most))));
-        Wide { tests: spread(&tests, &rows, all_rows), histories: spread(&histories, &columns, all_columns) }
+        // Σ = L Lᵀ and orthonormal Q: L⁻ᵀQ has the dual LQ.
+        let leading = |l: &Mat<f64>, vectors: &Mat<f64>, most: usize, used: &[usize], all: usize| {
+            let q = vectors.subcols(0, most.min(vectors.ncols())).qr().compute_thin_Q();
+            Span { basis: spread(&unwhiten(l, q.as_ref()), used, all), dual: spread(&(l * q), used, all) }
+        };
+        Wide {
+            tests: leading(&l_t, &svd.u, most, &rows, all_rows),
+            histories: leading(&l_h, &svd.v, 2 * most, &columns, all_columns),
+        }
     });
     let b = spread(&(&v * &p), &columns, all_columns);
     Ok(Bases { u: spread(&u, &rows, all_rows), b, wide, spectrum: svd.s })
-}
-
-fn orthonormal(vectors: &Mat<f64>) -> Mat<f64> {
-    vectors.qr().compute_thin_Q()
 }
 
 /// The coordinates whose variance is not zero.

@@ -290,7 +290,7 @@ impl<'a> Learner<'a> {
     fn operators(&mut self, work: &mut Work, source: Source<'_>, solution: &Solution) -> Result<Vec<Operator>> {
         let pairs: Vec<ActionObservation> = work.moments.survey.pairs();
         let (left, right) = match &solution.bases.wide {
-            Some(wide) => (&wide.tests, &wide.histories),
+            Some(wide) => (&wide.tests.basis, &wide.histories.basis),
             None => (&solution.bases.u, &solution.bases.b),
         };
         let mut operators = Operators::new(&work.moments.features, left, right, &pairs);

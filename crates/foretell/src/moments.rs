@@ -247,9 +247,9 @@ impl Moments {
         let start = self.features.start_coordinate();
         let scale = self.scale(histories[(start, 0)])?;
         let svd = Svd {
-            u: padded(&wide.tests, self.features.tests.rows()),
+            u: padded(&wide.tests.basis, self.features.tests.rows()),
             s: factors.s.iter().map(|s| s * scale).collect(),
-            v: padded(&wide.histories, self.features.histories.rows()),
+            v: padded(&wide.histories.basis, self.features.histories.rows()),
         };
         let delta = self.sums.matrices(&self.features, scale).joint;
         let most = self.width * self.params.rank;
@@ -285,7 +285,7 @@ impl Moments {
             Some(wide) => {
                 let mut cores = self.in_bases(&pairs, wide);
                 new.iter().flatten().zip(&mut cores).for_each(|(new, core)| core.merge(new));
-                let (left, right) = (bases.u.transpose() * &wide.tests, wide.histories.transpose() * &bases.b);
+                let (left, right) = (bases.u.transpose() * &wide.tests.dual, wide.histories.dual.transpose() * &bases.b);
                 let operators = cores.iter().map(|core| core.rotated(&left, &right)).collect();
                 let operators_of = pairs.iter().copied().zip(cores).collect();
                 (operators, Some(Cores { wide: wide.clone(), operators: operators_of, factors: factors.clone() }))
@@ -322,9 +322,11 @@ impl Moments {
 
     /// What is kept of operators, in new wide bases.
     fn in_bases(&self, pairs: &[ActionObservation], wide: &Wide) -> Vec<Operator> {
-        let Kept::Cores(cores) = &self.kept else { return self.of_pairs(pairs, &wide.tests, &wide.histories) };
-        let left = wide.tests.transpose() * padded(&cores.wide.tests, wide.tests.nrows());
-        let right = padded(&cores.wide.histories, wide.histories.nrows()).transpose() * &wide.histories;
+        let (left, right) = (&wide.tests.basis, &wide.histories.basis);
+        let Kept::Cores(cores) = &self.kept else { return self.of_pairs(pairs, left, right) };
+        // L′ᵀψ ≈ L′ᵀD Lᵀψ
+        let left = left.transpose() * padded(&cores.wide.tests.dual, left.nrows());
+        let right = padded(&cores.wide.histories.dual, right.nrows()).transpose() * right;
         let zero = Operator::zero(left.nrows(), right.ncols());
         pairs.iter().map(|ao| cores.operators.get(ao).map_or_else(|| zero.clone(), |core| core.rotated(&left, &right))).collect()
     }
@@ -344,7 +346,7 @@ fn padded(matrix: &Mat<f64>, rows: usize) -> Mat<f64> {
 
 impl Factors {
     fn of(bases: &Bases, histories: &Mat<f64>, scale: f64) -> Factors {
-        let k = bases.wide.as_ref().map_or(0, |wide| wide.tests.ncols());
+        let k = bases.wide.as_ref().map_or(0, |wide| wide.tests.basis.ncols());
         Factors {
             s: bases.spectrum[..k].iter().map(|s| s / scale).collect(),
             histories: histories.col_as_slice(0).iter().map(|x| x / scale).collect(),

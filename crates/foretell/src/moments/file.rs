@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use super::{Cores, Factors, Kept, Late, Moments};
-use crate::bases::Wide;
+use crate::bases::{Span, Wide};
 use crate::data::{ActionObservation, Alphabet, CutRule};
 use crate::error::{Error, Result};
 use crate::features::{Features, Side};
@@ -138,8 +138,11 @@ impl Moments {
         let mut features = Features::new(&params, &alphabet);
         read_words(&arrays, "tests", &mut features.tests, &alphabet)?;
         read_words(&arrays, "histories", &mut features.histories, &alphabet)?;
-        let mut moments =
-            Moments { rule: CutRule { room: header.room, limit: header.limit }, width: header.width, ..Moments::new(&params, alphabet.clone()) };
+        let mut moments = Moments {
+            rule: CutRule { room: header.room, limit: header.limit },
+            width: header.width,
+            ..Moments::new(&params, alphabet.clone())
+        };
         moments.sums = Accumulator::new(&features, moments.sums.wanted);
         read_sums(&arrays, &mut moments.sums, &features)?;
         moments.kept = match header.kept {
@@ -358,8 +361,12 @@ pub(crate) fn read_operators(arrays: &Arrays<'_>, n: usize, rows: usize, columns
 }
 
 fn write_cores(arrays: &mut Vec<Array>, cores: &Cores, pairs: &[ActionObservation]) {
-    write_matrix(arrays, "wide.tests", &cores.wide.tests);
-    write_matrix(arrays, "wide.histories", &cores.wide.histories);
+    for (name, span) in [("tests", &cores.wide.tests), ("histories", &cores.wide.histories)] {
+        write_matrix(arrays, &format!("wide.{name}"), &span.basis);
+        if cores.factors.is_none() {
+            write_matrix(arrays, &format!("wide.{name}.dual"), &span.dual);
+        }
+    }
     let operators: Vec<Operator> = pairs.iter().map(|ao| cores.operators[ao].clone()).collect();
     write_operators(arrays, &operators);
     if let Some(Factors { s, histories }) = &cores.factors {
@@ -369,14 +376,23 @@ fn write_cores(arrays: &mut Vec<Array>, cores: &Cores, pairs: &[ActionObservatio
 }
 
 fn read_cores(arrays: &Arrays<'_>, features: &Features, pairs: &[ActionObservation], has_factors: bool) -> Result<Cores> {
-    let wide = Wide {
-        tests: read_matrix(arrays, "wide.tests", features.tests.rows())?,
-        histories: read_matrix(arrays, "wide.histories", features.histories.rows())?,
+    let span = |name: &str, side: &Side| -> Result<Span> {
+        let basis = read_matrix(arrays, &format!("wide.{name}"), side.rows())?;
+        if has_factors {
+            return Ok(Span::orthonormal(basis));
+        }
+        let dual = read_matrix(arrays, &format!("wide.{name}.dual"), side.rows())?;
+        match dual.ncols() == basis.ncols() {
+            true => Ok(Span { basis, dual }),
+            false => Err(arrays.damaged(&format!("the basis of {name} and its dual differ in size"))),
+        }
     };
-    let operators = read_operators(arrays, pairs.len(), wide.tests.ncols(), wide.histories.ncols())?;
+    let wide = Wide { tests: span("tests", &features.tests)?, histories: span("histories", &features.histories)? };
+    let (k_t, k_h) = (wide.tests.basis.ncols(), wide.histories.basis.ncols());
+    let operators = read_operators(arrays, pairs.len(), k_t, k_h)?;
     let factors = has_factors.then(|| -> Result<Factors> {
         Ok(Factors {
-            s: arrays.sized("factors.s", arrays.f64s("factors.s")?, wide.tests.ncols())?,
+            s: arrays.sized("factors.s", arrays.f64s("factors.s")?, k_t)?,
             histories: arrays.sized("factors.histories", arrays.f64s("factors.histories")?, features.histories.rows())?,
         })
     });
