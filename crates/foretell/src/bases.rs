@@ -16,6 +16,8 @@ const NOISE: f64 = 1e-9;
 /// Directions of tests and histories are kept for so many times d′ in what later logs are to be added to: what is cut off cannot
 /// come back. Chosen by the table in DEVIATIONS.md.
 pub(crate) const WIDTH: usize = 2;
+/// More than there ever are.
+pub(crate) const MOST_WIDTH: usize = 1 << 20;
 
 /// The bases in which operators are estimated.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@
 //! operators, unless the moments of each pair are kept.
 //! Memory grows with d_T·d_H, d′² for each pair met, and the n-gram, not with the number of episodes.
 
-use crate::bases::WIDTH;
+use crate::bases::{MOST_WIDTH, WIDTH};
 use crate::data::{ActionObservation, Alphabet, Trajectory};
 use crate::error::{Error, Result};
 use crate::log::{Logs, Position, Propensities};
@@ -142,7 +142,7 @@ impl<'a> Learner<'a> {
 
     /// Keeps so many times d′ directions (at least d′) where moments are compressed: 2 if nothing is said. Updates stay with it.
     pub fn width(self, width: usize) -> Learner<'a> {
-        Learner { width: width.max(1), ..self }
+        Learner { width: width.clamp(1, MOST_WIDTH), ..self }
     }
 
     /// Tells how far learning is, after every batch.
@@ -223,7 +223,7 @@ impl<'a> Learner<'a> {
         let survey = &mut work.moments.survey;
         (survey.alphabet, survey.skipped) = (alphabet, survey.skipped + skipped);
         if work.actions > 0 {
-            work.moments.refuse_new_actions(work.actions)?;
+            self.params.refuse_new_actions(work.actions, work.moments.alphabet().actions().len())?;
         }
         work.total = work.steps;
         work.begin_pass(Pass::Moments);
