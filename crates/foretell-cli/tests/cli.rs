@@ -126,7 +126,9 @@ fn updates_and_merges_write_the_bytes_of_learning_from_all_logs() {
             folder.ok(&[&["learn", "-o", model, keep], logs, recipe].concat());
         };
         learn(&["a.csv", "b.csv", "c.csv"], "all", "--keep-moments");
-        [["a.csv", "a"], ["b.csv", "b"], ["c.csv", "c"]].map(|[logs, model]| learn(&[logs], model, "--keep-moments=exact"));
+        for [logs, model] in [["a.csv", "a"], ["b.csv", "b"], ["c.csv", "c"]] {
+            learn(&[logs], model, "--keep-moments=exact");
+        }
         let said = folder.ok(&["update", "a", "b.csv", "c.csv", "-o", "updated"]);
         assert!(said.starts_with("learned from 600 episodes, ") && said.contains("moments    exact"), "{said}");
         assert!(folder.read("updated") == folder.read("all"), "{recipe:?}: update");
@@ -148,15 +150,13 @@ fn updates_and_merges_write_the_bytes_of_learning_from_all_logs() {
 }
 
 #[test]
-fn compressed_moments_are_smaller_and_memory_decides() {
+fn memory_decides_which_moments_are_kept() {
     let folder = Folder::with_model();
     let learn = |flags: &[&str]| learn(&folder, flags);
     assert_eq!(learn(&[])["moments"], Value::Null);
     assert_eq!(learn(&["--keep-moments"])["moments"], "exact");
-    let exact = folder.read("other.safetensors").len();
     let learned = learn(&["--keep-moments=compressed"]);
     assert_eq!((&learned["moments"], &learned["operators"]), (&json!("compressed"), &json!("second pass")));
-    assert!(folder.read("other.safetensors").len() < exact);
     assert_eq!(learn(&["--keep-moments", "--memory", "1kB"])["moments"], "compressed");
     assert_eq!(learn(&["--keep-moments=fitting", "--memory", "0.5GiB"])["moments"], "exact");
     // An update may find too little memory as well.
