@@ -195,7 +195,7 @@ impl<'a> Learner<'a> {
             if cores.factors.is_some() {
                 moments.forget_sums();
             }
-            moments.kept = Kept::Cores(cores);
+            moments.kept = Kept::Cores(Box::new(cores));
         }
         let operators = if by_moments { OperatorsFrom::Moments } else { OperatorsFrom::SecondPass };
         let propensities = moments.propensities();
@@ -279,7 +279,7 @@ impl<'a> Learner<'a> {
         }
         if self.keep == Keep::Exact {
             return Err(Error::data(
-                format!("the moments of {} pairs take more than {} MiB", pairs.sums.len(), self.memory >> 20),
+                format!("the moments of {} pairs take more than {}", pairs.sums.len(), size(self.memory)),
                 "give more --memory, or keep compressed ones (--keep-moments=compressed)",
             ));
         }
@@ -316,6 +316,13 @@ impl<'a> Learner<'a> {
             progress(Progress { pass: work.pass, episodes: work.episodes, steps: work.steps, total });
         }
     }
+}
+
+/// Bytes in words.
+fn size(bytes: usize) -> String {
+    let units = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")];
+    let (unit, name) = units.into_iter().find(|(unit, _)| bytes as f64 >= *unit).unwrap_or((1.0, "B"));
+    format!("{} {name}", (bytes as f64 / unit * 10.0).round() / 10.0)
 }
 
 /// Learning under way.

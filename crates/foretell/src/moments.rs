@@ -67,7 +67,7 @@ pub struct Moments {
 pub(crate) enum Kept {
     Nothing,
     Pairs(PerPair),
-    Cores(Cores),
+    Cores(Box<Cores>),
 }
 
 /// Operators in wide bases.
@@ -225,8 +225,10 @@ impl Moments {
         self.check_size()?;
         let most = wide.then_some(self.width * self.params.rank);
         let start = self.features.start_coordinate();
-        if let Kept::Cores(Cores { wide, factors: Some(factors), .. }) = &self.kept {
-            return self.solve_factored(wide, factors);
+        if let Kept::Cores(cores) = &self.kept
+            && let Some(factors) = &cores.factors
+        {
+            return self.solve_factored(&cores.wide, factors);
         }
         // The weight of the cuts at which the start state is read: |Z| if all episodes start alike.
         let scale = self.scale(self.sums.entry(NULL_TEST, start))?;

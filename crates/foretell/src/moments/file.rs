@@ -154,7 +154,7 @@ impl Moments {
         moments.kept = match header.kept {
             KeptKind::Nothing => Kept::Nothing,
             KeptKind::Pairs => Kept::Pairs(read_pairs(&arrays, &features, &pairs)?),
-            KeptKind::Cores => Kept::Cores(read_cores(&arrays, &features, &pairs, header.has_factors)?),
+            KeptKind::Cores => Kept::Cores(Box::new(read_cores(&arrays, &features, &pairs, header.has_factors)?)),
         };
         let mut episodes = Episodes::new(params.weighting);
         read_episodes(&arrays, "late", &alphabet, &mut episodes)?;
