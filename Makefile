@@ -55,6 +55,7 @@ $(VENV)/installed: benchmarks/requirements.txt
 # The committed tables of results/, made anew.
 results:
 	$(CARGO) run --release -p foretell-experiments --bin model-quality -- results
+	$(CARGO) run --release -p foretell-experiments --bin incremental-drift -- results
 	$(CARGO) run --release -p foretell-experiments --bin planning-quality -- results
 	$(CARGO) run --release -p foretell-experiments --bin refinement-quality -- results
 	$(CARGO) run --release -p foretell-experiments --bin refinement-domains -- results

@@ -3,7 +3,7 @@
 
 mod support;
 
-use support::Folder;
+use support::{Folder, SMALL};
 
 /// Each a command line; the arguments are divided by `|`, since some hold spaces or are empty.
 const FAILURES: &[&str] = &[
@@ -86,6 +86,20 @@ const FAILURES: &[&str] = &[
     "refine|model.safetensors|walks.csv|-o|out.safetensors|--checkpoint|walks.csv",
     "refine|model.safetensors|-|-o|out.safetensors|--checkpoint|checkpoint",
     "refine|model.safetensors|walks.csv|-o|out.safetensors|--checkpoint-every|5",
+    // moments
+    "update|model.safetensors|heldout.csv|-o|out.safetensors",
+    "update|kept.safetensors|heldout.csv|-o|heldout.csv",
+    "update|kept.safetensors|missing.csv|-o|out.safetensors",
+    "update|kept.safetensors|empty.csv|-o|kept.safetensors",
+    "update|missing.safetensors|heldout.csv|-o|out.safetensors",
+    "merge|kept.safetensors|-o|out.safetensors",
+    "merge|kept.safetensors|model.safetensors|-o|out.safetensors",
+    "merge|kept.safetensors|other-seed.safetensors|-o|out.safetensors",
+    "merge|kept.safetensors|compressed.safetensors|-o|out.safetensors",
+    "learn|walks.csv|-o|out.safetensors|--keep-moments=exact|--memory|1kB",
+    "learn|walks.csv|-o|out.safetensors|--keep-moments|--memory|much",
+    "learn|walks.csv|-o|out.safetensors|--keep-moments|--memory|1.2.3GB",
+    "learn|walks.csv|-o|out.safetensors|--keep-moments=all",
     // exact models
     "solve|pocman",
     "solve|tiger|--discount|1",
@@ -117,6 +131,14 @@ fn folder() -> Folder {
     folder.write("cut-in-header.safetensors", &model[..1000]);
     folder.write("cut-in-arrays.safetensors", &model[..model.len() / 2]);
     folder.write("empty.csv", "");
+    let kept = [
+        ("kept", ["--keep-moments", "--seed=0"]),
+        ("other-seed", ["--keep-moments", "--seed=1"]),
+        ("compressed", ["--keep-moments=compressed", "--seed=0"]),
+    ];
+    for (name, flags) in kept {
+        folder.ok(&[&["learn", "walks.csv", "-o", &format!("{name}.safetensors")], &SMALL[..], &flags].concat());
+    }
     std::fs::create_dir(folder.path("no-logs")).unwrap();
     folder.write("no-rows.csv", "action,observation\n");
     folder.write("bad.csv", "action,observation,reward\nN,....,0\nN,....,n/a\n");

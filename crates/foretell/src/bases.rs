@@ -14,8 +14,10 @@ use crate::svd::Svd;
 /// Singular values below this share of the largest are rounding.
 const NOISE: f64 = 1e-9;
 /// Directions of tests and histories are kept for so many times d′ in what later logs are to be added to: what is cut off cannot
-/// come back.
-const WIDTH: usize = 2;
+/// come back. DEVIATIONS.md has a table of what that costs.
+pub(crate) const WIDTH: usize = 2;
+/// More than there ever are.
+pub(crate) const MOST_WIDTH: usize = 1 << 20;
 
 /// The bases in which operators are estimated.
 #[derive(Clone, Debug)]
@@ -24,32 +26,43 @@ pub(crate) struct Bases {
     pub(crate) u: Mat<f64>,
     /// B, d_H × d: the right inverse of ÛᵀΣ̂_TH, V̂Ŝ⁻¹ or its two-stage form.
     pub(crate) b: Mat<f64>,
-    /// Orthonormal bases, whose spans those of Û and B are in, if they are wanted.
+    /// Bases whose spans those of Û and B are in, if they are wanted.
     pub(crate) wide: Option<Wide>,
     /// All singular values that were computed, largest first.
     pub(crate) spectrum: Vec<f64>,
 }
 
-/// Orthonormal bases of the leading directions of tests and histories.
+/// Bases of the leading directions of tests and histories.
 #[derive(Clone, Debug)]
 pub(crate) struct Wide {
-    /// d_T × k_T
-    pub(crate) tests: Mat<f64>,
-    /// d_H × k_H
-    pub(crate) histories: Mat<f64>,
+    pub(crate) tests: Span,
+    pub(crate) histories: Span,
 }
 
-/// How many directions are kept in what later logs are to be added to.
-pub(crate) fn kept_directions(params: &LearnParams) -> usize {
-    WIDTH * params.rank
+/// A basis L, and how features are guessed from their coordinates in it: ψ ≈ D Lᵀψ, with LᵀD = I.
+///
+/// Without covariances L is orthonormal and D = L. With them D Lᵀψ is the (ridge) regression of ψ on Lᵀψ, D = ΣL(LᵀΣL)⁻¹: what
+/// hashing has put into a direction says little by its length, and much by what it goes together with.
+#[derive(Clone, Debug)]
+pub(crate) struct Span {
+    /// L, d × k
+    pub(crate) basis: Mat<f64>,
+    /// D, d × k
+    pub(crate) dual: Mat<f64>,
 }
 
-/// Bases of given moments.
-pub(crate) fn bases(moments: &Matrices, params: &LearnParams, wide: bool) -> Result<Bases> {
+impl Span {
+    pub(crate) fn orthonormal(basis: Mat<f64>) -> Span {
+        Span { dual: basis.clone(), basis }
+    }
+}
+
+/// Bases of given moments, and wide ones of so many directions, if they are wanted.
+pub(crate) fn bases(moments: &Matrices, params: &LearnParams, wide: Option<usize>) -> Result<Bases> {
     match &moments.covariances {
         None => {
-            let rank = if wide { kept_directions(params) } else { params.rank };
-            Bases::of_svd(Svd::leading(&moments.joint, rank, Seed(params.seed))?, params, wide)
+            let svd = Svd::leading(&moments.joint, wide.unwrap_or(params.rank), Seed(params.seed))?;
+            Bases::of_svd(svd, params, wide)
         }
         Some((tests, histories)) => two_stage(moments, tests, histories, params, wide)?.checked(),
     }
@@ -57,11 +70,14 @@ pub(crate) fn bases(moments: &Matrices, params: &LearnParams, wide: bool) -> Res
 
 impl Bases {
     /// B = V̂Ŝ⁻¹ of the thin SVD of Σ̂_TH.
-    pub(crate) fn of_svd(svd: Svd, params: &LearnParams, wide: bool) -> Result<Bases> {
+    pub(crate) fn of_svd(svd: Svd, params: &LearnParams, wide: Option<usize>) -> Result<Bases> {
         let d = svd.rank(params.rank, params.tolerance);
         let b = Mat::from_fn(svd.v.nrows(), d, |i, j| svd.v[(i, j)] / svd.s[j]);
-        let k = svd.rank(WIDTH * params.rank, NOISE);
-        let wide = wide.then(|| Wide { tests: svd.u.subcols(0, k).to_owned(), histories: svd.v.subcols(0, k).to_owned() });
+        let wide = wide.map(|most| {
+            let k = svd.rank(most, NOISE);
+            let leading = |vectors: &Mat<f64>| Span::orthonormal(vectors.subcols(0, k).to_owned());
+            Wide { tests: leading(&svd.u), histories: leading(&svd.v) }
+        });
         Bases { u: svd.u.subcols(0, d).to_owned(), b, wide, spectrum: svd.s }.checked()
     }
 
@@ -75,7 +91,13 @@ impl Bases {
 
 /// Compressed CCA, then two-stage least squares:
 /// x = Ûᵀψ, z = V̂ᵀχ (twice as many), S = E[x zᵀ], W = E[z zᵀ], K = S W⁻¹ Sᵀ, B = V̂ W⁻¹ Sᵀ (K + ridge·I)⁻¹.
-fn two_stage(moments: &Matrices, tests: &Mat<f64>, histories: &Mat<f64>, params: &LearnParams, wide: bool) -> Result<Bases> {
+fn two_stage(
+    moments: &Matrices,
+    tests: &Mat<f64>,
+    histories: &Mat<f64>,
+    params: &LearnParams,
+    wide: Option<usize>,
+) -> Result<Bases> {
     let joint = match &moments.joint {
         Joint::Dense(joint) => joint.clone(),
         Joint::Sparse(joint) => joint.to_dense(),
@@ -97,8 +119,7 @@ fn two_stage(moments: &Matrices, tests: &Mat<f64>, histories: &Mat<f64>, params:
     solve_lower_triangular_in_place(l_t.as_ref(), m.as_mut(), Par::Seq);
     let mut m = m.transpose().to_owned();
     solve_lower_triangular_in_place(l_h.as_ref(), m.as_mut(), Par::Seq);
-    let most = if wide { 2 * WIDTH * params.rank } else { 2 * params.rank };
-    let svd = Svd::of_gram(m.transpose(), most).or_else(|_| Svd::thin(m.transpose()))?;
+    let svd = Svd::of_gram(m.transpose(), 2 * wide.unwrap_or(params.rank)).or_else(|_| Svd::thin(m.transpose()))?;
 
     let d = svd.rank(params.rank, params.tolerance);
     let instruments = (2 * d).min(svd.v.ncols());
@@ -118,18 +139,19 @@ fn two_stage(moments: &Matrices, tests: &Mat<f64>, histories: &Mat<f64>, params:
     (0..d).for_each(|i| k[(i, i)] += ridge);
     // B = V W⁻¹Sᵀ K⁻¹, and K is symmetric.
     let p = cholesky(&k)?.solve(w_inv_st.transpose()).transpose().to_owned();
-    let wide = wide.then(|| {
-        let leading = |most: usize| most.min(svd.u.ncols());
-        let tests = orthonormal(&unwhiten(&l_t, svd.u.subcols(0, leading(WIDTH * params.rank))));
-        let histories = orthonormal(&unwhiten(&l_h, svd.v.subcols(0, leading(2 * WIDTH * params.rank))));
-        Wide { tests: spread(&tests, &rows, all_rows), histories: spread(&histories, &columns, all_columns) }
+    let wide = wide.map(|most| {
+        // Σ = L Lᵀ and orthonormal Q: L⁻ᵀQ has the dual LQ.
+        let leading = |l: &Mat<f64>, vectors: &Mat<f64>, most: usize, used: &[usize], all: usize| {
+            let q = vectors.subcols(0, most.min(vectors.ncols())).qr().compute_thin_Q();
+            Span { basis: spread(&unwhiten(l, q.as_ref()), used, all), dual: spread(&(l * q), used, all) }
+        };
+        Wide {
+            tests: leading(&l_t, &svd.u, most, &rows, all_rows),
+            histories: leading(&l_h, &svd.v, 2 * most, &columns, all_columns),
+        }
     });
     let b = spread(&(&v * &p), &columns, all_columns);
     Ok(Bases { u: spread(&u, &rows, all_rows), b, wide, spectrum: svd.s })
-}
-
-fn orthonormal(vectors: &Mat<f64>) -> Mat<f64> {
-    vectors.qr().compute_thin_Q()
 }
 
 /// The coordinates whose variance is not zero.

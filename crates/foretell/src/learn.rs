@@ -8,6 +8,7 @@ mod work;
 
 use serde::{Deserialize, Serialize};
 
+use crate::bases::{MOST_WIDTH, WIDTH};
 use crate::checkpoint::Checkpoint;
 use crate::data::{ActionObservation, Alphabet, Trajectory};
 use crate::error::{Error, Result};
@@ -125,6 +126,7 @@ pub struct Learner<'a> {
     params: LearnParams,
     keep: Keep,
     memory: usize,
+    width: usize,
     progress: Option<&'a mut (dyn FnMut(Progress) + Send)>,
     checkpoint: Option<&'a mut Checkpoint>,
 }
@@ -132,7 +134,7 @@ pub struct Learner<'a> {
 impl<'a> Learner<'a> {
     /// Learning that keeps nothing but the model.
     pub fn new(params: &LearnParams) -> Learner<'a> {
-        Learner { params: params.clone(), keep: Keep::Nothing, memory: MEMORY, progress: None, checkpoint: None }
+        Learner { params: params.clone(), keep: Keep::Nothing, memory: MEMORY, width: WIDTH, progress: None, checkpoint: None }
     }
 
     /// Keeps moments.
@@ -143,6 +145,11 @@ impl<'a> Learner<'a> {
     /// Bytes that the moments of pairs may take: 2 GiB if nothing is said.
     pub fn memory(self, memory: usize) -> Learner<'a> {
         Learner { memory, ..self }
+    }
+
+    /// Keeps so many times d′ directions (at least d′) where moments are compressed: 2 if nothing is said. Updates stay with it.
+    pub fn width(self, width: usize) -> Learner<'a> {
+        Learner { width: width.clamp(1, MOST_WIDTH), ..self }
     }
 
     /// Tells how far learning is, after every batch.
@@ -169,7 +176,7 @@ impl<'a> Learner<'a> {
 
     fn begin(self, source: Source<'_>, alphabet: Alphabet) -> Result<Learned> {
         self.params.validate()?;
-        let work = Work::new(Moments::new(&self.params, alphabet));
+        let work = Work::new(Moments { width: self.width, ..Moments::new(&self.params, alphabet) });
         self.go_on(work, source)
     }
 
@@ -208,7 +215,7 @@ impl<'a> Learner<'a> {
             if cores.factors.is_some() {
                 moments.forget_sums();
             }
-            moments.kept = Kept::Cores(cores);
+            moments.kept = Kept::Cores(Box::new(cores));
         }
         let operators = if by_moments { OperatorsFrom::Moments } else { OperatorsFrom::SecondPass };
         let propensities = moments.propensities();
@@ -235,7 +242,7 @@ impl<'a> Learner<'a> {
         let survey = &mut work.moments.survey;
         (survey.alphabet, survey.skipped) = (alphabet, survey.skipped + skipped);
         if work.actions > 0 {
-            work.moments.refuse_new_actions(work.actions)?;
+            self.params.refuse_new_actions(work.actions, work.moments.alphabet().actions().len())?;
         }
         work.total = work.steps;
         work.begin_pass(Pass::Moments);
@@ -290,7 +297,7 @@ impl<'a> Learner<'a> {
         }
         if self.keep == Keep::Exact {
             return Err(Error::data(
-                format!("the moments of {} pairs take more than {} MiB", pairs.sums.len(), self.memory >> 20),
+                format!("the moments of {} pairs take more than {}", pairs.sums.len(), size(self.memory)),
                 "give more --memory, or keep compressed ones (--keep-moments=compressed)",
             ));
         }
@@ -301,7 +308,7 @@ impl<'a> Learner<'a> {
     fn operators(&mut self, work: &mut Work, source: Source<'_>, solution: &Solution) -> Result<Vec<Operator>> {
         let pairs: Vec<ActionObservation> = work.moments.survey.pairs();
         let (left, right) = match &solution.bases.wide {
-            Some(wide) => (&wide.tests, &wide.histories),
+            Some(wide) => (&wide.tests.basis, &wide.histories.basis),
             None => (&solution.bases.u, &solution.bases.b),
         };
         let rule = work.moments.rule;
@@ -341,6 +348,13 @@ impl<'a> Learner<'a> {
     fn save(&mut self, work: &Work) -> Result<()> {
         self.checkpoint.as_mut().map_or(Ok(()), |checkpoint| work.save(checkpoint))
     }
+}
+
+/// Bytes in words.
+fn size(bytes: usize) -> String {
+    let units = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")];
+    let (unit, name) = units.into_iter().find(|(unit, _)| bytes as f64 >= *unit).unwrap_or((1.0, "B"));
+    format!("{} {name}", (bytes as f64 / unit * 10.0).round() / 10.0)
 }
 
 /// The sums of the last pass are with the work while it may be saved.

@@ -196,6 +196,11 @@ impl Model {
         &self.normalizer
     }
 
+    /// How often each of [`pairs`](Self::pairs) was met.
+    pub fn pair_counts(&self) -> &[u64] {
+        &self.pair_counts
+    }
+
     /// The pairs that have an operator.
     pub fn pairs(&self) -> &[ActionObservation] {
         &self.pairs
@@ -211,7 +216,11 @@ impl Model {
         &self.operators[slot * size..(slot + 1) * size]
     }
 
-    /// w_ao, whose product with the state is P(a, o | h).
+    /// w_ao, whose product with the state is P(a, o | h), raw; `None` for a pair never met.
+    pub fn readout(&self, ao: ActionObservation) -> Option<&[f64]> {
+        self.pairs.binary_search(&ao).ok().map(|slot| self.readout_at(slot))
+    }
+
     pub(crate) fn readout_at(&self, slot: usize) -> &[f64] {
         let d = self.rank();
         &self.readouts[slot * d..(slot + 1) * d]
@@ -228,7 +237,7 @@ impl Model {
     }
 
     /// The mean state after a pair, normalised; after the observation alone if the pair has none.
-    pub(crate) fn mean_state(&self, ao: ActionObservation) -> Option<Vec<f64>> {
+    pub fn mean_state(&self, ao: ActionObservation) -> Option<Vec<f64>> {
         let d = self.rank();
         let of_pair = self.pairs.binary_search(&ao).ok().map(|slot| &self.mean_states[slot * d..(slot + 1) * d]);
         let normalised = |x: &[f64]| {

@@ -59,6 +59,8 @@ pub struct Moments {
     /// Where operators are factored out and only Σ̂_TH is wanted, its sums over new logs alone.
     pub(crate) sums: Accumulator,
     pub(crate) kept: Kept,
+    /// Compressed moments have so many times d′ directions.
+    pub(crate) width: usize,
     pub(crate) late: Late,
 }
 
@@ -67,7 +69,7 @@ pub struct Moments {
 pub(crate) enum Kept {
     Nothing,
     Pairs(PerPair),
-    Cores(Cores),
+    Cores(Box<Cores>),
 }
 
 /// Operators in wide bases.
@@ -116,6 +118,7 @@ impl Moments {
             survey,
             features,
             kept: Kept::Nothing,
+            width: bases::WIDTH,
             late: Late::new(params.weighting),
             params: params.clone(),
         }
@@ -222,14 +225,17 @@ impl Moments {
     /// Everything but operators; with wide bases, if they are wanted.
     pub(crate) fn solve(&self, wide: bool) -> Result<Solution> {
         self.check_size()?;
+        let most = wide.then_some(self.width * self.params.rank);
         let start = self.features.start_coordinate();
-        if let Kept::Cores(Cores { wide, factors: Some(factors), .. }) = &self.kept {
-            return self.solve_factored(wide, factors);
+        if let Kept::Cores(cores) = &self.kept
+            && let Some(factors) = &cores.factors
+        {
+            return self.solve_factored(&cores.wide, factors);
         }
         // The weight of the cuts at which the start state is read: |Z| if all episodes start alike.
         let scale = self.scale(self.sums.entry(NULL_TEST, start))?;
         let moments = self.sums.matrices(&self.features, scale);
-        let bases = bases(&moments, &self.params, wide)?;
+        let bases = bases(&moments, &self.params, most)?;
         let histories = bases::first_row(&moments.joint);
         let initial = bases.u.transpose() * bases::column(&moments.joint, start); // c₁ = Ûᵀ Σ̂_TH e = ŜV̂ᵀe
         let normalizer = bases.b.transpose() * &histories; // c_∞ᵀ = Σ̂_Hᵀ B, B = V̂Ŝ⁻¹
@@ -245,13 +251,14 @@ impl Moments {
         let start = self.features.start_coordinate();
         let scale = self.scale(histories[(start, 0)])?;
         let svd = Svd {
-            u: padded(&wide.tests, self.features.tests.rows()),
+            u: padded(&wide.tests.basis, self.features.tests.rows()),
             s: factors.s.iter().map(|s| s * scale).collect(),
-            v: padded(&wide.histories, self.features.histories.rows()),
+            v: padded(&wide.histories.basis, self.features.histories.rows()),
         };
         let delta = self.sums.matrices(&self.features, scale).joint;
-        let svd = brand::update(&svd, &delta, bases::kept_directions(&self.params), Seed(self.params.seed))?;
-        let bases = Bases::of_svd(svd, &self.params, true)?;
+        let most = self.width * self.params.rank;
+        let svd = brand::update(&svd, &delta, most, Seed(self.params.seed))?;
+        let bases = Bases::of_svd(svd, &self.params, Some(most))?;
         let d = bases.u.ncols();
         // c₁ = ŜV̂ᵀe; B = V̂Ŝ⁻¹
         let initial = Mat::from_fn(d, 1, |i, _| bases.spectrum[i] * bases.spectrum[i] * bases.b[(start, i)]);
@@ -282,7 +289,7 @@ impl Moments {
             Some(wide) => {
                 let mut cores = self.in_bases(&pairs, wide);
                 new.iter().flatten().zip(&mut cores).for_each(|(new, core)| core.merge(new));
-                let (left, right) = (bases.u.transpose() * &wide.tests, wide.histories.transpose() * &bases.b);
+                let (left, right) = (bases.u.transpose() * &wide.tests.dual, wide.histories.dual.transpose() * &bases.b);
                 let operators = cores.iter().map(|core| core.rotated(&left, &right)).collect();
                 let operators_of = pairs.iter().copied().zip(cores).collect();
                 (operators, Some(Cores { wide: wide.clone(), operators: operators_of, factors: factors.clone() }))
@@ -318,9 +325,11 @@ impl Moments {
 
     /// What is kept of operators, in new wide bases.
     fn in_bases(&self, pairs: &[ActionObservation], wide: &Wide) -> Vec<Operator> {
-        let Kept::Cores(cores) = &self.kept else { return self.of_pairs(pairs, &wide.tests, &wide.histories) };
-        let left = wide.tests.transpose() * padded(&cores.wide.tests, wide.tests.nrows());
-        let right = padded(&cores.wide.histories, wide.histories.nrows()).transpose() * &wide.histories;
+        let (left, right) = (&wide.tests.basis, &wide.histories.basis);
+        let Kept::Cores(cores) = &self.kept else { return self.of_pairs(pairs, left, right) };
+        // L′ᵀψ ≈ L′ᵀD Lᵀψ
+        let left = left.transpose() * padded(&cores.wide.tests.dual, left.nrows());
+        let right = padded(&cores.wide.histories.dual, right.nrows()).transpose() * right;
         let zero = Operator::zero(left.nrows(), right.ncols());
         pairs.iter().map(|ao| cores.operators.get(ao).map_or_else(|| zero.clone(), |core| core.rotated(&left, &right))).collect()
     }
@@ -340,7 +349,7 @@ fn padded(matrix: &Mat<f64>, rows: usize) -> Mat<f64> {
 
 impl Factors {
     fn of(bases: &Bases, histories: &Mat<f64>, scale: f64) -> Factors {
-        let k = bases.wide.as_ref().map_or(0, |wide| wide.tests.ncols());
+        let k = bases.wide.as_ref().map_or(0, |wide| wide.tests.basis.ncols());
         Factors {
             s: bases.spectrum[..k].iter().map(|s| s / scale).collect(),
             histories: histories.col_as_slice(0).iter().map(|x| x / scale).collect(),

@@ -97,6 +97,10 @@ impl Counter {
 
     /// Counts every step of the episodes. Fingerprints must cover their symbols.
     pub(crate) fn add(&mut self, f: &Fingerprints, episodes: &Episodes) {
+        self.add_at_most(MOST_COUNTS, f, episodes);
+    }
+
+    fn add_at_most(&mut self, most: usize, f: &Fingerprints, episodes: &Episodes) {
         let Counter { levels, pairs } = self;
         pairs.clear();
         pairs.extend(episodes.steps().iter().map(|&ao| f.pair(ao)));
@@ -107,20 +111,25 @@ impl Counter {
                 level.add(f, z.steps, past);
                 rest = others;
             }
-            level.shrink(MOST_COUNTS);
+            level.shrink(most);
         });
     }
 
     /// Adds the counts of another, whose observations `translate` renames.
     pub(crate) fn merge(&mut self, other: &Counter, translate: impl Fn(Observation) -> Observation) {
+        self.merge_at_most(MOST_COUNTS, other, translate);
+    }
+
+    fn merge_at_most(&mut self, most: usize, other: &Counter, translate: impl Fn(Observation) -> Observation) {
         for (level, other) in self.levels.iter_mut().zip(&other.levels) {
             level.zeros = level.zeros.max(other.zeros);
             let zeros = level.zeros;
             level.counts.retain(|(context, _), _| begins_with_zeros(*context, zeros));
             for (&(context, o), n) in other.counts.iter().filter(|((context, _), _)| begins_with_zeros(*context, zeros)) {
-                *level.counts.entry((context, translate(o))).or_insert(0) += n;
+                let count = level.counts.entry((context, translate(o))).or_insert(0);
+                *count = count.saturating_add(*n);
             }
-            level.shrink(MOST_COUNTS);
+            level.shrink(most);
         }
     }
 
@@ -266,6 +275,37 @@ mod tests {
         let mut p = [0.5, 0.5];
         ngram.smooth(&f, &past, Action(0), &mut p); // after x, T = 2: (1 + 2·.6)/4, (1 + 2·.4)/4
         assert!((p[0] - 0.55).abs() < 1e-15 && (p[1] - 0.45).abs() < 1e-15, "{p:?}");
+    }
+
+    /// What is dropped depends on the keys of contexts alone, so no way of splitting the logs changes what stays.
+    #[test]
+    fn counters_that_overflow_count_the_same_however_logs_are_split() {
+        let f = Fingerprints::of(&alphabet());
+        let mut rng = crate::Seed(5).rng();
+        let all: Vec<Episodes> =
+            (0..120).map(|_| episode(&(0..9).map(|_| u32::from(rng.uniform() < 0.4)).collect::<Vec<_>>())).collect();
+        for most in [2, 7, 12, 40, 1000] {
+            let count = |part: &[Episodes]| {
+                let mut counter = Counter::new(5);
+                part.iter().for_each(|z| counter.add_at_most(most, &f, z));
+                counter
+            };
+            let whole = count(&all);
+            let dropped = whole.levels.iter().filter(|level| level.zeros > 0).count();
+            assert!(whole.levels.iter().all(|level| level.counts.len() <= most));
+            assert!(if most == 1000 { dropped == 0 } else { dropped > 0 }, "{most}: {dropped} levels dropped contexts");
+            for parts in [1, 2, 3, 7, 60] {
+                let mut counters = all.chunks(all.len() / parts).map(count).collect::<Vec<_>>();
+                if parts % 2 == 1 {
+                    counters.reverse();
+                }
+                let mut merged = counters.remove(0);
+                counters.iter().for_each(|other| merged.merge_at_most(most, other, |o| o));
+                for (merged, whole) in merged.levels.iter().zip(&whole.levels) {
+                    assert_eq!((merged.zeros, &merged.counts), (whole.zeros, &whole.counts), "at most {most} in {parts} parts");
+                }
+            }
+        }
     }
 
     #[test]

@@ -152,7 +152,7 @@ impl Operator {
         operator
     }
 
-    /// The same sums in other bases, given by how the old ones look there: L′ᵀL and RᵀR′.
+    /// The same sums in other bases, given by how the old ones look there: L′ᵀD and DᵀR′ with their duals D.
     pub(crate) fn rotated(&self, left: &Mat<f64>, right: &Mat<f64>) -> Operator {
         let vector = |x: &[f64]| Mat::from_fn(x.len(), 1, |i, _| x[i]);
         Operator {

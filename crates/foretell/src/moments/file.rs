@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use super::{Cores, Factors, Kept, Late, Moments, padded};
-use crate::bases::Wide;
+use crate::bases::{MOST_WIDTH, Span, Wide};
 use crate::data::{ActionObservation, Alphabet, CutRule};
 use crate::error::{Error, Result};
 use crate::features::{Features, Side};
@@ -38,6 +38,7 @@ struct Header {
     limit: Option<usize>,
     kept: KeptKind,
     has_factors: bool,
+    width: usize,
     late_is_full: bool,
 }
 
@@ -81,6 +82,7 @@ impl Moments {
             limit: self.rule.limit,
             kept,
             has_factors: matches!(&self.kept, Kept::Cores(cores) if cores.factors.is_some()),
+            width: self.width,
             late_is_full: self.late.is_full,
         };
         let pairs = survey.pairs();
@@ -120,6 +122,12 @@ impl Moments {
         let mut survey = Survey::new(alphabet.clone(), params.ngram_length);
         let counts = arrays.sized("pair_counts", arrays.u64s("pair_counts")?, pairs.len())?;
         survey.counts = pairs.iter().copied().zip(counts).collect();
+        if survey.counts.values().try_fold(0, |sum: u64, n| sum.checked_add(*n)) != Some(header.steps) {
+            return Err(arrays.damaged("its pairs do not add up to its steps"));
+        }
+        if header.width == 0 || header.width > MOST_WIDTH {
+            return Err(arrays.damaged(&format!("its bases are {} times as wide as the model's", header.width)));
+        }
         (survey.episodes, survey.steps, survey.skipped) = (header.episodes, header.steps, header.skipped);
         (survey.longest_truncated, survey.overlap) = (header.longest_truncated, header.overlap);
         for (level, zeros) in survey.counter.levels.iter_mut().zip(header.ngram_zeros) {
@@ -136,14 +144,17 @@ impl Moments {
         let mut features = Features::new(&params, &alphabet);
         read_words(&arrays, "tests", &mut features.tests, &alphabet)?;
         read_words(&arrays, "histories", &mut features.histories, &alphabet)?;
-        let mut moments =
-            Moments { rule: CutRule { room: header.room, limit: header.limit }, ..Moments::new(&params, alphabet.clone()) };
+        let mut moments = Moments {
+            rule: CutRule { room: header.room, limit: header.limit },
+            width: header.width,
+            ..Moments::new(&params, alphabet.clone())
+        };
         moments.sums = Accumulator::new(&features, moments.sums.wanted);
         read_sums(&arrays, &mut moments.sums, &features)?;
         moments.kept = match header.kept {
             KeptKind::Nothing => Kept::Nothing,
             KeptKind::Pairs => Kept::Pairs(read_pairs(&arrays, &features, &pairs)?),
-            KeptKind::Cores => Kept::Cores(read_cores(&arrays, &features, &pairs, header.has_factors)?),
+            KeptKind::Cores => Kept::Cores(Box::new(read_cores(&arrays, &features, &pairs, header.has_factors)?)),
         };
         let mut episodes = Episodes::new(params.weighting);
         read_episodes(&arrays, "late", &alphabet, &mut episodes)?;
@@ -197,12 +208,21 @@ fn write_numbers(arrays: &mut Vec<Array>, name: &str, values: &[f64]) {
     }
 }
 
+/// Numbers that are all finite: of others decompositions do not end.
+fn finite(arrays: &Arrays<'_>, name: &str) -> Result<Vec<f64>> {
+    let values = arrays.f64s(name)?;
+    match values.iter().all(|x| x.is_finite()) {
+        true => Ok(values),
+        false => Err(arrays.damaged(&format!("array {name} has numbers that are not finite"))),
+    }
+}
+
 fn read_numbers(arrays: &Arrays<'_>, name: &str, size: usize) -> Result<Vec<f64>> {
     if arrays.has(name) {
-        return arrays.sized(name, arrays.f64s(name)?, size);
+        return arrays.sized(name, finite(arrays, name)?, size);
     }
     let at = arrays.u64s(&format!("{name}.at"))?;
-    let others = arrays.sized(name, arrays.f64s(&format!("{name}.values"))?, at.len())?;
+    let others = arrays.sized(name, finite(arrays, &format!("{name}.values"))?, at.len())?;
     let mut values = vec![0.0; size];
     for (i, x) in at.into_iter().zip(others) {
         *values.get_mut(i as usize).ok_or_else(|| arrays.damaged(&format!("{name} points outside its array")))? = x;
@@ -248,7 +268,7 @@ fn read_sums(arrays: &Arrays<'_>, sums: &mut Accumulator, features: &Features) -
             let (d_t, d_h) = (features.tests.rows(), features.histories.rows());
             let read = |name: &str, rows: usize, columns: usize| -> Result<Map> {
                 let at = arrays.u32s(&format!("counts.{name}.at"))?;
-                let values = arrays.sized(name, arrays.f64s(&format!("counts.{name}.values"))?, at.len() / 2)?;
+                let values = arrays.sized(name, finite(arrays, &format!("counts.{name}.values"))?, at.len() / 2)?;
                 let places = at.chunks_exact(2).map(|at| (at[0], at[1]));
                 if places.clone().any(|(i, j)| i as usize >= rows || j as usize >= columns) {
                     return Err(arrays.damaged("its counts are of sequences that it has not"));
@@ -278,16 +298,18 @@ fn write_pairs(arrays: &mut Vec<Array>, kept: &PerPair, pairs: &[ActionObservati
         }
         start.push(keys.len() as u64);
     }
+    if array_size(features).is_some() {
+        return write_numbers(arrays, "pair_sums", &all);
+    }
     arrays.push(Array::u64s("pair_start", &start));
     arrays.push(Array::u64s("pair_keys", &keys));
     arrays.push(Array::f64s("pair_values", &[values.len()], &values));
-    write_numbers(arrays, "pair_sums", &all);
 }
 
 fn read_pairs(arrays: &Arrays<'_>, features: &Features, pairs: &[ActionObservation]) -> Result<PerPair> {
     let mut kept = PerPair::new(features);
     kept.reserve(features, pairs);
-    let weights = arrays.sized("pair_weights", arrays.f64s("pair_weights")?, pairs.len())?;
+    let weights = arrays.sized("pair_weights", finite(arrays, "pair_weights")?, pairs.len())?;
     match array_size(features) {
         Some(size) => {
             let all = read_numbers(arrays, "pair_sums", size * pairs.len())?;
@@ -298,7 +320,7 @@ fn read_pairs(arrays: &Arrays<'_>, features: &Features, pairs: &[ActionObservati
         None => {
             let start = arrays.sized("pair_start", arrays.u64s("pair_start")?, pairs.len() + 1)?;
             let keys = arrays.u64s("pair_keys")?;
-            let values = arrays.sized("pair_values", arrays.f64s("pair_values")?, keys.len())?;
+            let values = arrays.sized("pair_values", finite(arrays, "pair_values")?, keys.len())?;
             for ((sums, range), weight) in kept.sums.iter_mut().zip(start.windows(2)).zip(weights) {
                 let range = range[0] as usize..range[1] as usize;
                 let (Some(keys), Some(values)) = (keys.get(range.clone()), values.get(range)) else {
@@ -321,7 +343,7 @@ fn write_matrix(arrays: &mut Vec<Array>, name: &str, matrix: &Mat<f64>) {
 }
 
 fn read_matrix(arrays: &Arrays<'_>, name: &str, rows: usize) -> Result<Mat<f64>> {
-    let values = arrays.f64s(name)?;
+    let values = finite(arrays, name)?;
     let columns = values.len().checked_div(rows).unwrap_or(0);
     if rows * columns != values.len() {
         return Err(arrays.damaged(&format!("array {name} has {} values in {rows} rows", values.len())));
@@ -344,7 +366,7 @@ pub(crate) fn write_operators(arrays: &mut Vec<Array>, operators: &[Operator]) {
 
 /// `n` operators with `rows` × `columns` matrices.
 pub(crate) fn read_operators(arrays: &Arrays<'_>, n: usize, rows: usize, columns: usize) -> Result<Vec<Operator>> {
-    let read = |name: &str, size: usize| arrays.sized(name, arrays.f64s(name)?, n * size);
+    let read = |name: &str, size: usize| arrays.sized(name, finite(arrays, name)?, n * size);
     let (matrices, states) = (read("operators.matrices", rows * columns)?, read("operators.states", rows)?);
     let (readouts, weights) = (read("operators.readouts", columns)?, read("operators.weights", 1)?);
     let operator = |i: usize| Operator {
@@ -359,9 +381,13 @@ pub(crate) fn read_operators(arrays: &Arrays<'_>, n: usize, rows: usize, columns
 /// Sequences and pairs that were met, but not summed yet, have zeros.
 fn write_cores(arrays: &mut Vec<Array>, cores: &Cores, pairs: &[ActionObservation], features: &Features) {
     let Wide { tests, histories } = &cores.wide;
-    write_matrix(arrays, "wide.tests", &padded(tests, features.tests.rows()));
-    write_matrix(arrays, "wide.histories", &padded(histories, features.histories.rows()));
-    let zero = Operator::zero(tests.ncols(), histories.ncols());
+    for (name, span, side) in [("tests", tests, &features.tests), ("histories", histories, &features.histories)] {
+        write_matrix(arrays, &format!("wide.{name}"), &padded(&span.basis, side.rows()));
+        if cores.factors.is_none() {
+            write_matrix(arrays, &format!("wide.{name}.dual"), &padded(&span.dual, side.rows()));
+        }
+    }
+    let zero = Operator::zero(tests.basis.ncols(), histories.basis.ncols());
     let of = |ao| cores.operators.get(ao).cloned().unwrap_or_else(|| zero.clone());
     let operators: Vec<Operator> = pairs.iter().map(of).collect();
     write_operators(arrays, &operators);
@@ -374,15 +400,24 @@ fn write_cores(arrays: &mut Vec<Array>, cores: &Cores, pairs: &[ActionObservatio
 }
 
 fn read_cores(arrays: &Arrays<'_>, features: &Features, pairs: &[ActionObservation], has_factors: bool) -> Result<Cores> {
-    let wide = Wide {
-        tests: read_matrix(arrays, "wide.tests", features.tests.rows())?,
-        histories: read_matrix(arrays, "wide.histories", features.histories.rows())?,
+    let span = |name: &str, side: &Side| -> Result<Span> {
+        let basis = read_matrix(arrays, &format!("wide.{name}"), side.rows())?;
+        if has_factors {
+            return Ok(Span::orthonormal(basis));
+        }
+        let dual = read_matrix(arrays, &format!("wide.{name}.dual"), side.rows())?;
+        match dual.ncols() == basis.ncols() {
+            true => Ok(Span { basis, dual }),
+            false => Err(arrays.damaged(&format!("the basis of {name} and its dual differ in size"))),
+        }
     };
-    let operators = read_operators(arrays, pairs.len(), wide.tests.ncols(), wide.histories.ncols())?;
+    let wide = Wide { tests: span("tests", &features.tests)?, histories: span("histories", &features.histories)? };
+    let (k_t, k_h) = (wide.tests.basis.ncols(), wide.histories.basis.ncols());
+    let operators = read_operators(arrays, pairs.len(), k_t, k_h)?;
     let factors = has_factors.then(|| -> Result<Factors> {
         Ok(Factors {
-            s: arrays.sized("factors.s", arrays.f64s("factors.s")?, wide.tests.ncols())?,
-            histories: arrays.sized("factors.histories", arrays.f64s("factors.histories")?, features.histories.rows())?,
+            s: arrays.sized("factors.s", finite(arrays, "factors.s")?, k_t)?,
+            histories: arrays.sized("factors.histories", finite(arrays, "factors.histories")?, features.histories.rows())?,
         })
     });
     Ok(Cores { factors: factors.transpose()?, wide, operators: pairs.iter().copied().zip(operators).collect() })
@@ -402,12 +437,12 @@ pub(crate) fn write_episodes(arrays: &mut Vec<Array>, name: &str, episodes: &Epi
 /// Adds what [`write_episodes`] has written, all of them terminated.
 pub(crate) fn read_episodes(arrays: &Arrays<'_>, name: &str, alphabet: &Alphabet, episodes: &mut Episodes) -> Result<()> {
     let lengths = arrays.u64s(&format!("{name}.lengths"))?;
-    let weights = arrays.sized(name, arrays.f64s(&format!("{name}.weights"))?, lengths.len())?;
+    let weights = arrays.sized(name, finite(arrays, &format!("{name}.weights"))?, lengths.len())?;
     let steps = pairs_of(arrays, &format!("{name}.steps"), alphabet)?;
-    let probabilities = arrays.f64s(&format!("{name}.probabilities"))?;
-    let mut first = 0;
+    let probabilities = finite(arrays, &format!("{name}.probabilities"))?;
+    let mut first = 0usize;
     for (length, weight) in lengths.into_iter().zip(weights) {
-        let range = first..first + length as usize;
+        let range = first..first.saturating_add(length as usize);
         first = range.end;
         let probabilities = probabilities.get(range.clone()).unwrap_or_default();
         let steps = steps.get(range).ok_or_else(|| arrays.damaged("its episodes are longer than their steps"))?;

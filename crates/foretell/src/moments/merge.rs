@@ -19,17 +19,21 @@ impl Moments {
                 "learn with --keep-moments=exact, or update one model with the logs of the other",
             ));
         }
-        let actions = [self.alphabet().actions().len(), other.alphabet().actions().len()];
-        let translation = self.survey.merge(&other.survey);
-        actions.into_iter().try_for_each(|before| self.refuse_new_actions(before))?;
-        self.begin();
-        if other.late.is_full && other.rule != self.rule {
+        // Whatever is refused leaves these as they are.
+        let mut survey = self.survey.clone();
+        let translation = survey.merge(&other.survey);
+        let now = survey.alphabet.actions().len();
+        [&*self, &other].into_iter().try_for_each(|moments| moments.refuse_actions(now))?;
+        let rule = if self.late.is_full { self.rule } else { survey.rule(&self.params) };
+        if other.late.is_full && other.rule != rule {
             return Err(Error::data(
                 "the longest truncated episodes of the two logs differ, and too many others were longer to be kept",
                 "learn from all logs together",
             ));
         }
-        other.adopt(self.rule);
+        self.survey = survey;
+        self.begin();
+        other.adopt(rule);
 
         let sides =
             [(&mut self.features.tests, &other.features.tests), (&mut self.features.histories, &other.features.histories)];
@@ -57,10 +61,16 @@ impl Moments {
         Ok(())
     }
 
+    /// Where there are more actions now than these had before.
+    fn refuse_actions(&self, now: usize) -> Result<()> {
+        self.params.refuse_new_actions(self.alphabet().actions().len(), now)
+    }
+}
+
+impl LearnParams {
     /// Ratios are to all actions taken alike, so their number must not change.
-    pub(crate) fn refuse_new_actions(&self, before: usize) -> Result<()> {
-        let now = self.alphabet().actions().len();
-        if self.params.weighting == Weighting::None || before == now {
+    pub(crate) fn refuse_new_actions(&self, before: usize, now: usize) -> Result<()> {
+        if self.weighting == Weighting::None || before == now {
             return Ok(());
         }
         Err(Error::data(
