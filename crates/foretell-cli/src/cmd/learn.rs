@@ -227,8 +227,11 @@ fn policy(model: &Model, learned: &Learned) -> String {
         format!("the least likely action taken had {least:.4}; as if taken alike, {} of the steps count", percent(effective));
     match model.params().weighting {
         Weighting::Propensity => format!("steps weighted as if actions were taken alike ({known})"),
+        Weighting::Next => format!("what comes next is weighted as if actions were taken alike ({known})"),
         Weighting::None if effective > ALIKE => "actions were taken about alike".into(),
-        Weighting::None => format!("the state is that under the logging policy ({known}); --weighting propensity undoes that"),
+        Weighting::None => {
+            format!("the state is that under the logging policy ({known}); --weighting next lessens that, propensity undoes it")
+        }
     }
 }
 
