@@ -254,13 +254,21 @@ fn worst_joint_error(pomdp: &Pomdp, model: &Model) -> f64 {
     worst_error(pomdp, |s| model.joint_probability(s) * actions.powi(s.len() as i32))
 }
 
-/// Exact logs of the worlds under policies that look one and two steps back, and the rank of the world without and with the policy.
-fn closed_loops() -> Vec<(Pomdp, Vec<(Trajectory, f64)>, [usize; 2])> {
+/// A world, its exact logs under a policy, and the rank of the world without and with that policy.
+struct ClosedLoop {
+    pomdp: Pomdp,
+    logs: Vec<(Trajectory, f64)>,
+    rank: usize,
+    closed: usize,
+}
+
+/// The worlds under policies that look one and two steps back.
+fn closed_loops() -> Vec<ClosedLoop> {
     let under = |(pomdp, rank, length): (Pomdp, usize, usize)| {
         [1, 2].map(|ago| {
             let logs = everything_under(&pomdp, length, preferring(pomdp.alphabet().actions().len(), ago));
-            // One state for each of the two observations that the policy remembers.
-            (pomdp.clone(), logs, [rank, rank << ago])
+            // The policy remembers `ago` observations, of which there are two.
+            ClosedLoop { pomdp: pomdp.clone(), logs, rank, closed: rank << ago }
         })
     };
     worlds().into_iter().flat_map(under).collect()
@@ -268,7 +276,7 @@ fn closed_loops() -> Vec<(Pomdp, Vec<(Trajectory, f64)>, [usize; 2])> {
 
 #[test]
 fn weighted_by_propensity_exact_moments_forget_the_logging_policy() {
-    for (pomdp, logs, [rank, _]) in closed_loops() {
+    for ClosedLoop { pomdp, logs, rank, .. } in closed_loops() {
         for params in exact_recipes(rank, Weighting::Propensity) {
             let model = learn_weighted(pomdp.alphabet(), &logs, &params).unwrap();
             let worst = worst_joint_error(&pomdp, &model);
@@ -282,7 +290,7 @@ fn weighted_by_propensity_exact_moments_forget_the_logging_policy() {
 
 #[test]
 fn weighted_next_is_exact_where_the_rank_holds_the_memory_of_the_policy() {
-    for (pomdp, logs, [rank, closed]) in closed_loops() {
+    for ClosedLoop { pomdp, logs, rank, closed } in closed_loops() {
         for params in exact_recipes(closed, Weighting::Next) {
             let model = learn_weighted(pomdp.alphabet(), &logs, &params).unwrap();
             assert_eq!(model.rank(), closed, "{:?}", model.spectrum());
@@ -297,7 +305,7 @@ fn weighted_next_is_exact_where_the_rank_holds_the_memory_of_the_policy() {
 
 #[test]
 fn without_weights_the_rank_is_that_of_the_closed_loop_and_less_is_wrong() {
-    for (pomdp, logs, [rank, closed]) in closed_loops() {
+    for ClosedLoop { pomdp, logs, rank, closed } in closed_loops() {
         for params in exact_recipes(closed, Weighting::None) {
             // Normalising over observations divides π out, but what remembers π needs the rank for it.
             let error = |rank| {
