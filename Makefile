@@ -59,6 +59,7 @@ results:
 	$(CARGO) run --release -p foretell-experiments --bin planning-quality -- results
 	$(CARGO) run --release -p foretell-experiments --bin refinement-quality -- results
 	$(CARGO) run --release -p foretell-experiments --bin refinement-domains -- results
+	$(CARGO) run --release -p foretell-experiments --bin weighting -- results
 
 clean:
 	$(CARGO) clean

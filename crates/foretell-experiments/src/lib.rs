@@ -89,6 +89,7 @@ impl FromIterator<f64> for OverSeeds {
 fn t95(seeds: usize) -> f64 {
     match seeds {
         2 => 12.706,
+        3 => 4.303,
         5 => 2.776,
         10 => 2.262,
         _ => 1.96,

@@ -185,7 +185,7 @@ impl Features {
         let pairs = steps.iter().map(|&ao| self.fingerprints.pair(ao)).collect();
         let ratios = match self.weighting {
             Weighting::None => Vec::new(),
-            Weighting::Propensity => episodes.probabilities().iter().map(|p| self.uniform / p).collect(),
+            Weighting::Next | Weighting::Propensity => episodes.probabilities().iter().map(|p| self.uniform / p).collect(),
         };
         let mut batch = Batch { steps, pairs, prefixes: Vec::new(), ratios, episodes: Vec::with_capacity(episodes.len()) };
         let mut first = 0;
@@ -248,7 +248,8 @@ impl Features {
         }
     }
 
-    /// Calls `f` with the key of every test that succeeds from step `at` on, and the product of the ratios of its steps.
+    /// Calls `f` with the key of every test that succeeds from step `at` on, and the product of the ratios of its steps, where tests
+    /// are weighted.
     #[inline(always)]
     pub(crate) fn each_test(&self, batch: &Batch<'_>, at: usize, end: usize, mut f: impl FnMut(u64, f64)) {
         let (mut key, mut weight) = (EMPTY, 1.0);
@@ -257,7 +258,9 @@ impl Features {
                 Some(longer) => key = longer,
                 None => break,
             }
-            weight *= batch.ratio(i);
+            if self.weighting == Weighting::Propensity {
+                weight *= batch.ratio(i);
+            }
             f(key, weight);
         }
     }

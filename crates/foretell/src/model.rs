@@ -344,7 +344,7 @@ impl Derived {
             mean_after,
             action_shares: match model.params.weighting {
                 Weighting::None => action_counts.iter().map(|n| n / steps).collect(),
-                Weighting::Propensity => vec![1.0 / actions as f64; actions],
+                Weighting::Next | Weighting::Propensity => vec![1.0 / actions as f64; actions],
             },
             unigram,
             // Good–Turing, with half a symbol more so that it is never zero; at most a half for tiny logs.

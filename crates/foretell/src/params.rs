@@ -57,8 +57,11 @@ pub enum Weighting {
     /// Nothing: the state is that of the system under the policy that made the logs.
     #[default]
     None,
-    /// Steps of tests and `next` count by 1/(|A|·π(a|h)), as if all actions had been taken alike: needs the probabilities of the
-    /// actions in the logs.
+    /// `next` counts by 1/(|A|·π(a|h)), tests as they were met: what rare actions lead to counts as much as what others do. The state is
+    /// still that under the logging policy, and d′ must hold what this remembers. Needs the probabilities of the actions in the logs.
+    Next,
+    /// Steps of tests and `next` count by 1/(|A|·π(a|h)), as if all actions had been taken alike: the state is that of the system
+    /// alone, with a variance that grows with the length of tests. Needs the probabilities of the actions in the logs.
     Propensity,
 }
 

@@ -43,7 +43,7 @@ pub(crate) struct Episode<'a> {
 impl Episodes {
     /// To be filled; with the probabilities of actions where `weighting` needs them.
     pub(crate) fn new(weighting: Weighting) -> Episodes {
-        Episodes { with_probabilities: weighting == Weighting::Propensity, ..Episodes::default() }
+        Episodes { with_probabilities: weighting != Weighting::None, ..Episodes::default() }
     }
 
     pub(crate) fn push(&mut self, z: &Trajectory, weight: f64) -> Result<()> {

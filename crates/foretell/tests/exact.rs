@@ -2,8 +2,8 @@
 
 use faer::Mat;
 use foretell::{
-    Action, ActionObservation, Alphabet, CutRule, Cuts, End, Filter, LearnParams, Logs, Model, Observation, Pomdp,
-    PredictiveState, Projection, Seed, Trajectory, domains, learn, learn_weighted,
+    Action, ActionObservation, Alphabet, CutRule, Cuts, End, Filter, History, LearnParams, Logs, Model, Observation, Pomdp,
+    PredictiveState, Projection, Regression, Seed, Trajectory, Weighting, domains, learn, learn_weighted,
 };
 use proptest::prelude::*;
 
@@ -72,12 +72,22 @@ fn terminating() -> Pomdp {
 /// Every trajectory of up to `length` steps with its probability under uniform actions: the exact distribution.
 fn everything(pomdp: &Pomdp, length: usize) -> Vec<(Trajectory, f64)> {
     let uniform = 1.0 / pomdp.alphabet().actions().len() as f64;
+    everything_under(pomdp, length, |_, _| uniform)
+}
+
+/// The same under a policy π(a | h), which the trajectories tell.
+fn everything_under(
+    pomdp: &Pomdp,
+    length: usize,
+    policy: impl Fn(&[ActionObservation], Action) -> f64,
+) -> Vec<(Trajectory, f64)> {
     let ends = |steps: &[ActionObservation]| steps.last().is_some_and(|ao| pomdp.alphabet().is_terminal(ao.observation));
     let over = |steps: &Vec<ActionObservation>| steps.len() == length || ends(steps);
     let weighted = |steps: Vec<ActionObservation>| {
-        let weight = pomdp.probability(&steps) * uniform.powi(steps.len() as i32);
+        let action_probabilities: Vec<f64> = (0..steps.len()).map(|t| policy(&steps[..t], steps[t].action)).collect();
+        let weight = pomdp.probability(&steps) * action_probabilities.iter().product::<f64>();
         let end = if ends(&steps) { End::Terminated } else { End::Truncated };
-        (Trajectory { rewards: vec![None; steps.len()], steps, action_probabilities: vec![], end }, weight)
+        (Trajectory { rewards: vec![None; steps.len()], steps, action_probabilities, end }, weight)
     };
     sequences(pomdp.alphabet(), length).into_iter().filter(over).map(weighted).filter(|(_, weight)| *weight > 0.0).collect()
 }
@@ -209,6 +219,106 @@ fn ragged_cuts_are_wrong_even_on_exact_moments() {
         .map(|s| (model.joint_probability(s) * 2f64.powi(s.len() as i32) - pomdp.probability(s)).abs())
         .fold(0.0, f64::max);
     assert!(worst > 1e-2, "{worst}");
+}
+
+/// π(a | h) that prefers an action by what was observed `ago` steps ago; until then, the first.
+fn preferring(actions: usize, ago: usize) -> impl Fn(&[ActionObservation], Action) -> f64 {
+    const PREFERENCE: f64 = 0.6;
+    move |h, a| {
+        let seen = h.len().checked_sub(ago).map_or(0, |at| h[at].observation.0 as usize);
+        let preferred = seen % actions == a.0 as usize;
+        (1.0 - PREFERENCE) / actions as f64 + if preferred { PREFERENCE } else { 0.0 }
+    }
+}
+
+/// Both regressions without a ridge, for prefix and suffix histories.
+fn exact_recipes(rank: usize, weighting: Weighting) -> Vec<LearnParams> {
+    let recipe = |regression, history| {
+        // The ridge of whitening only keeps suffixes apart that always come together.
+        let ridges = LearnParams { whitening_ridge: 1e-6, ridge: 0.0, ..exact_params(rank) };
+        LearnParams { regression, history, history_length: 2, weighting, ..ridges }
+    };
+    let regressions = [Regression::PseudoInverse, Regression::TwoStage];
+    regressions.into_iter().flat_map(|r| [History::Prefix, History::Suffix].map(|h| recipe(r, h))).collect()
+}
+
+/// The largest error of P(o_1 … o_n ‖ a_1 … a_n) over all sequences of up to six steps.
+fn worst_error(pomdp: &Pomdp, probability: impl Fn(&[ActionObservation]) -> f64) -> f64 {
+    let error = |s: &Vec<ActionObservation>| (probability(s) - pomdp.probability(s)).abs();
+    sequences(pomdp.alphabet(), 6).iter().map(error).fold(0.0, f64::max)
+}
+
+/// The same for joint probabilities that have a factor 1/|A| for each step.
+fn worst_joint_error(pomdp: &Pomdp, model: &Model) -> f64 {
+    let actions = pomdp.alphabet().actions().len() as f64;
+    worst_error(pomdp, |s| model.joint_probability(s) * actions.powi(s.len() as i32))
+}
+
+/// A world, its exact logs under a policy, and the rank of the world without and with that policy.
+struct ClosedLoop {
+    pomdp: Pomdp,
+    logs: Vec<(Trajectory, f64)>,
+    rank: usize,
+    closed: usize,
+}
+
+/// The worlds under policies that look one and two steps back.
+fn closed_loops() -> Vec<ClosedLoop> {
+    let under = |(pomdp, rank, length): (Pomdp, usize, usize)| {
+        [1, 2].map(|ago| {
+            let logs = everything_under(&pomdp, length, preferring(pomdp.alphabet().actions().len(), ago));
+            // The policy remembers `ago` observations, of which there are two.
+            ClosedLoop { pomdp: pomdp.clone(), logs, rank, closed: rank << ago }
+        })
+    };
+    worlds().into_iter().flat_map(under).collect()
+}
+
+#[test]
+fn weighted_by_propensity_exact_moments_forget_the_logging_policy() {
+    for ClosedLoop { pomdp, logs, rank, .. } in closed_loops() {
+        for params in exact_recipes(rank, Weighting::Propensity) {
+            let model = learn_weighted(pomdp.alphabet(), &logs, &params).unwrap();
+            let worst = worst_joint_error(&pomdp, &model);
+            assert!(worst < EXACT, "{params:?}: {worst:e}");
+        }
+        // There is nothing beyond: the true rank is found.
+        let most = LearnParams { weighting: Weighting::Propensity, ..exact_params(10) };
+        assert_eq!(learn_weighted(pomdp.alphabet(), &logs, &most).unwrap().rank(), rank);
+    }
+}
+
+#[test]
+fn weighted_next_is_exact_where_the_rank_holds_the_memory_of_the_policy() {
+    for ClosedLoop { pomdp, logs, rank, closed } in closed_loops() {
+        for params in exact_recipes(closed, Weighting::Next) {
+            let model = learn_weighted(pomdp.alphabet(), &logs, &params).unwrap();
+            assert_eq!(model.rank(), closed, "{:?}", model.spectrum());
+            let worst = worst_joint_error(&pomdp, &model);
+            assert!(worst < EXACT, "{params:?}: {worst:e}");
+            let small = learn_weighted(pomdp.alphabet(), &logs, &LearnParams { rank, ..params }).unwrap();
+            let worst = worst_joint_error(&pomdp, &small);
+            assert!(worst > 1e-2, "{worst:e}");
+        }
+    }
+}
+
+#[test]
+fn without_weights_the_rank_is_that_of_the_closed_loop_and_less_is_wrong() {
+    for ClosedLoop { pomdp, logs, rank, closed } in closed_loops() {
+        for params in exact_recipes(closed, Weighting::None) {
+            // Normalising over observations divides π out, but what remembers π needs the rank for it.
+            let error = |rank| {
+                let model = learn_weighted(pomdp.alphabet(), &logs, &LearnParams { rank, ..params.clone() }).unwrap();
+                assert_eq!(model.rank(), rank, "{:?}", model.spectrum());
+                let seen = 1.0 - PredictiveState::new(&model).unseen();
+                let unscaled = |s: &[ActionObservation]| PredictiveState::new(&model).probability(s) / seen.powi(s.len() as i32);
+                worst_error(&pomdp, unscaled)
+            };
+            let (right, wrong) = (error(closed), error(rank));
+            assert!(right < EXACT && wrong > 3e-2, "{params:?}: {right:e}, {wrong:e}");
+        }
+    }
 }
 
 fn colored(episodes: usize, seed: u64) -> Logs {

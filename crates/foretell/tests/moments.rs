@@ -92,6 +92,7 @@ fn recipes(seed: u64) -> Vec<LearnParams> {
         // Ranks inside the numerical rank of random data.
         let paper = LearnParams { max_test_length: 3, rank: 2, ..LearnParams::paper() };
         all.push(LearnParams { rank: 3, ..sizes.clone() });
+        all.push(LearnParams { rank: 3, weighting: Weighting::Next, ..sizes.clone() });
         all.push(LearnParams { rank: 3, weighting: Weighting::Propensity, start: Start::Mixed, ..sizes.clone() });
         all.push(LearnParams {
             test_projection: projection,

@@ -245,8 +245,9 @@ fn policy(model: &Model, learned: &Learned) -> String {
     let known = format!("least likely action {least:.4}, effective steps {}", percent(effective));
     match model.params().weighting {
         Weighting::Propensity => format!("every action alike, by weighting ({known})"),
+        Weighting::Next => format!("every action alike in the next step, by weighting ({known})"),
         Weighting::None if effective > ALIKE => "every action about alike, as logged".into(),
-        Weighting::None => format!("the one that logged ({known}); --weighting propensity undoes it"),
+        Weighting::None => format!("the one that logged ({known}); --weighting next lessens that"),
     }
 }
 
