@@ -28,6 +28,15 @@ impl CheckpointArgs {
         Ok(())
     }
 
+    /// Killed after its input was replaced, a command would begin anew with what it has made.
+    pub fn refuse_same(&self, input: &Path, output: &Path) -> anyhow::Result<()> {
+        let is_same = || Some(input.canonicalize().ok()? == output.canonicalize().ok()?);
+        if self.checkpoint.is_some() && is_same() == Some(true) {
+            anyhow::bail!("--checkpoint needs {} as it is until the end; name another output", input.display());
+        }
+        Ok(())
+    }
+
     /// The checkpoint, if there is to be one. `work` makes what the result depends on.
     pub fn open<W: Serialize>(&self, work: impl FnOnce() -> foretell::Result<W>) -> foretell::Result<Option<Checkpoint>> {
         let Some(folder) = &self.checkpoint else { return Ok(None) };

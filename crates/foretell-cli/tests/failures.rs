@@ -86,6 +86,7 @@ const FAILURES: &[&str] = &[
     "refine|model.safetensors|walks.csv|-o|out.safetensors|--checkpoint|walks.csv",
     "refine|model.safetensors|-|-o|out.safetensors|--checkpoint|checkpoint",
     "refine|model.safetensors|walks.csv|-o|out.safetensors|--checkpoint-every|5",
+    "refine|model.safetensors|walks.csv|-o|model.safetensors|--checkpoint|checkpoint",
     // moments
     "update|model.safetensors|heldout.csv|-o|out.safetensors",
     "update|kept.safetensors|heldout.csv|-o|heldout.csv",

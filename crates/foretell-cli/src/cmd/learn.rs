@@ -65,7 +65,7 @@ enum KeepMoments {
     Fitting,
     /// Those of every pair: updates give what learning from all logs would
     Exact,
-    /// In bases twice as wide as the model's: smaller, but updates lose what lies outside
+    /// In bases twice as wide as the model's: of bounded size, but updates lose what lies outside
     Compressed,
 }
 

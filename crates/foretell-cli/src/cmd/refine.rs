@@ -40,6 +40,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     output::check(&args.output)?;
     args.input.refuse_as_output(&args.output)?;
     args.checkpoint.refuse_standard_input(&args.input)?;
+    args.checkpoint.refuse_same(&args.model, &args.output)?;
     let started = Instant::now();
     let model = Model::load(&args.model)?;
     let input = args.input.open()?;
