@@ -159,12 +159,19 @@ fn memory_decides_which_moments_are_kept() {
     assert_eq!((&learned["moments"], &learned["operators"]), (&json!("compressed"), &json!("second pass")));
     assert_eq!(learn(&["--keep-moments", "--memory", "1kB"])["moments"], "compressed");
     assert_eq!(learn(&["--keep-moments=fitting", "--memory", "0.5GiB"])["moments"], "exact");
-    // An update may find too little memory as well.
+    // An update may find too little memory as well; what is exact becomes compressed only if that is wanted.
     let update = ["update", "other.safetensors", "heldout.csv", "-o", "other.safetensors", "--memory", "1000", "--json"];
-    let updated = parsed(&folder.ok(&update));
+    let refused = folder.run(&update, b"");
+    assert!(refused.code == 1 && refused.err.contains("update --compress"), "{}", refused.err);
+    let updated = parsed(&folder.ok(&[&update[..], &["--compress"]].concat()));
     assert_eq!((&updated["moments"], &updated["episodes"]), (&json!("compressed"), &json!(360)));
     let said = folder.ok(&["update", "other.safetensors", "heldout.csv", "-o", "again.safetensors"]);
-    assert!(said.starts_with("learned from 420 episodes, ") && said.contains("moments    compressed"), "{said}");
+    assert!(
+        said.starts_with("learned from 420 episodes, ")
+            && said.contains("added      60 episodes")
+            && said.contains("moments    compressed"),
+        "{said}"
+    );
     folder.ok(&["score", "again.safetensors", "heldout.csv"]);
 }
 
@@ -176,6 +183,8 @@ fn what_an_update_cannot_carry_over_is_said() {
     folder.ok(&[&["learn", "walks.csv", "-o", "model.safetensors"], &SMALL[..], &flags].concat());
     let said = folder.ok(&["update", "model.safetensors", "walks.csv", "-o", "more.safetensors"]);
     assert!(said.contains("refined    left out") && said.contains("`foretell refine` does it again"), "{said}");
+    folder.ok(&["refine", "more.safetensors", "walks.csv", "-o", "refined.safetensors", "--em-rounds", "2"]);
+    folder.ok(&["update", "refined.safetensors", "walks.csv", "-o", "again.safetensors"]); // refining keeps the moments
 }
 
 #[test]

@@ -143,10 +143,9 @@ impl Checkpoint {
         self.clean(is_ours)?;
         drop(self.lock);
         remove(&self.folder.join(LOCK))?;
-        match fs::remove_dir(&self.folder) {
-            Err(error) if error.kind() != ErrorKind::DirectoryNotEmpty => Err(Error::io("remove", &self.folder)(error)),
-            _ => Ok(()),
-        }
+        // It may hold other things, or be where we are.
+        let _ = fs::remove_dir(&self.folder);
+        Ok(())
     }
 
     /// The file of a part, for messages.

@@ -31,6 +31,10 @@ impl AtomicFile {
     pub(crate) fn commit(mut self) -> Result<()> {
         self.file.flush().map_err(Error::io("write", &self.target))?;
         self.file.get_ref().sync_all().map_err(Error::io("write", &self.target))?;
+        if let Ok(replaced) = fs::metadata(&self.target) {
+            // Who may read it stays as it was; not all file systems know of that.
+            let _ = fs::set_permissions(&self.temporary, replaced.permissions());
+        }
         fs::rename(&self.temporary, &self.target).map_err(Error::io("create", &self.target))?;
         self.committed = true;
         Ok(())

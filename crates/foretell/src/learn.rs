@@ -298,7 +298,7 @@ impl<'a> Learner<'a> {
         if self.keep == Keep::Exact {
             return Err(Error::data(
                 format!("the moments of {} pairs take more than {}", pairs.sums.len(), size(self.memory)),
-                "give more --memory, or keep compressed ones (--keep-moments=compressed)",
+                "give more --memory, or let them be compressed (learn --keep-moments=compressed, update --compress)",
             ));
         }
         work.full_at = Some(work.position);

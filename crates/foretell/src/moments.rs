@@ -141,7 +141,7 @@ impl Moments {
 
     /// How likely the logged actions were, where all logs tell.
     pub fn propensities(&self) -> Option<Propensities> {
-        self.survey.overlap.propensities()
+        self.survey.overlap.propensities(self.alphabet().actions().len())
     }
 
     /// Whether they hold the moments of every pair.

@@ -396,7 +396,7 @@ fn moments_with_missing_short_or_unfit_arrays_are_refused_by_name() {
                 *shape = vec![data.len() / (dtype.bitsize() / 8)];
             });
             match short {
-                Err(error) => assert!(error.to_string().contains("the moments is damaged"), "{name}: {error}"),
+                Err(error) => assert!(error.to_string().contains("the set of moments is damaged"), "{name}: {error}"),
                 Ok(moments) => make_use_of(moments),
             }
             let is_number = SafeTensors::deserialize(&moments).unwrap().tensor(name).unwrap().dtype() == Dtype::F64;

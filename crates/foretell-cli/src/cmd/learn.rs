@@ -239,10 +239,15 @@ pub fn say(model: &Model, learned: &Learned, seconds: f64) -> anyhow::Result<()>
 
 /// Under whose actions the model holds.
 fn policy(model: &Model, learned: &Learned) -> String {
-    let Some(Propensities { least, effective }) = learned.propensities else {
+    let Some(propensities @ Propensities { least, effective, mean_weight }) = learned.propensities else {
         return "the one that logged, which the logs do not tell; any other, if that one was blind".into();
     };
     let known = format!("least likely action {least:.4}, effective steps {}", percent(effective));
+    if propensities.misses_actions() {
+        return format!(
+            "the one that logged: it never takes some actions, which no weighting undoes (mean weight {mean_weight:.2}, not 1)"
+        );
+    }
     match model.params().weighting {
         Weighting::Propensity => format!("every action alike, by weighting ({known})"),
         Weighting::Next => format!("every action alike in the next step, by weighting ({known})"),

@@ -35,6 +35,12 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             lost.push(model);
         }
         let next = Moments::load(path)?;
+        if !next.is_exact() {
+            anyhow::bail!(
+                "{} has compressed moments, which cannot be merged; learn it with --keep-moments=exact",
+                path.display()
+            );
+        }
         match &mut moments {
             None => moments = Some(next),
             Some(moments) => moments.merge(next).with_context(|| format!("cannot add {}", path.display()))?,

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use foretell::checkpoint::digest;
 use foretell::refine::{EmRound, StateLayout};
-use foretell::{Checkpoint, Logs, Model, RefineOverrides, RefineParams, Refinement};
+use foretell::{Checkpoint, Logs, Model, Moments, RefineOverrides, RefineParams, Refinement};
 use serde_json::{Value, json};
 
 use crate::checkpoint::{CheckpointArgs, say_resumed};
@@ -51,7 +51,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     })?;
     let refined = refine(&model, &input.logs, &params, checkpoint.as_mut());
     let (model, trace) = refined.map_err(|e| input.blame(e))?;
-    model.save(&args.output)?;
+    super::learn::save(&model, Moments::load_kept(&args.model)?.as_ref(), &args.output)?;
     let seconds = started.elapsed().as_secs_f64();
     if args.json {
         let mut report = describe(&model, &trace);

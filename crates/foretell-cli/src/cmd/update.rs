@@ -26,6 +26,9 @@ pub struct Args {
     output: PathBuf,
     #[command(flatten)]
     memory: Memory,
+    /// Let exact moments become compressed ones where they no longer fit into --memory, instead of stopping
+    #[arg(long)]
+    compress: bool,
     #[command(flatten)]
     checkpoint: CheckpointArgs,
     /// Print JSON
@@ -45,11 +48,12 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let mut checkpoint = args.checkpoint.open(|| {
         let model = std::fs::read(&args.model).map_err(foretell::Error::io("read", &args.model))?;
         let (logs, memory) = (input.logs.identity()?, args.memory.bytes());
-        Ok(json!({ "verb": "update", "model": digest(&model), "logs": logs, "memory": memory }))
+        Ok(json!({ "verb": "update", "model": digest(&model), "logs": logs, "memory": memory, "compress": args.compress }))
     })?;
+    let keep = if moments.is_exact() && !args.compress { Keep::Exact } else { Keep::Fitting };
     let mut bar = LearningBar::new();
     let mut tell = |progress| bar.tell(progress);
-    let mut learner = Learner::new(moments.params()).keep(Keep::Fitting).memory(args.memory.bytes()).progress(&mut tell);
+    let mut learner = Learner::new(moments.params()).keep(keep).memory(args.memory.bytes()).progress(&mut tell);
     if let Some(checkpoint) = &mut checkpoint {
         learner = learner.checkpoint(going_on(checkpoint));
     }
@@ -64,10 +68,26 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         report::json(&report)?;
     } else {
         learn::say(&learned.model, &learned, seconds)?;
+        say_what_is_new(&old, &learned.model)?;
         say_what_is_lost(&[old])?;
         report::say(format!("  model      {}", args.output.display()))?;
     }
     checkpoint.map_or(Ok(()), |checkpoint| Ok(checkpoint.finish()?))
+}
+
+/// What came with the new logs.
+fn say_what_is_new(old: &Model, new: &Model) -> anyhow::Result<()> {
+    let more = |before: u64, now: u64, noun: &str| report::plural(now - before, noun);
+    let ((episodes, steps), (all_episodes, all_steps)) = (old.trained_on(), new.trained_on());
+    let mut added = vec![more(episodes, all_episodes, "episode"), more(steps, all_steps, "step")];
+    let symbols = |model: &Model| [model.alphabet().actions().len(), model.alphabet().observations().len()];
+    for ((before, now), noun) in symbols(old).into_iter().zip(symbols(new)).zip(["new action", "new observation"]) {
+        if now > before {
+            added.push(more(before as u64, now as u64, noun));
+        }
+    }
+    report::say(format!("  added      {}", added.join(", ")))?;
+    Ok(())
 }
 
 /// What models have beside their linear part is not carried over.

@@ -58,6 +58,11 @@ pub(super) enum Opened {
     Parquet(File),
 }
 
+/// Whether a file begins as safetensors do: the length of a header, and the header, in JSON.
+fn is_safetensors(begin: &[u8]) -> bool {
+    matches!(begin.first_chunk(), Some(length) if u64::from_le_bytes(*length) < 1 << 40) && begin.get(8..10) == Some(b"{\"")
+}
+
 /// Opens a log.
 pub(super) fn open(path: &Path) -> Result<Opened> {
     let file = File::open(path).map_err(Error::io("read", path))?;
@@ -67,6 +72,9 @@ pub(super) fn open(path: &Path) -> Result<Opened> {
     }
     let mut input = Input { path: path.to_path_buf(), gzip: false, bytes: Box::new(BufReader::with_capacity(BUFFER, file)) };
     let begin = input.peek()?;
+    if is_safetensors(begin) {
+        return Err(Error::input(input.name(), None, "it is a model or a policy, not a log", "give the logs in its place"));
+    }
     if kind.format.is_none() && !kind.gzip && begin.starts_with(b"PAR1") {
         return File::open(path).map(Opened::Parquet).map_err(Error::io("read", path));
     }

@@ -39,9 +39,10 @@ impl Overlap {
         self.squares += other.squares;
     }
 
-    /// `None` where a step does not tell, or there is none.
-    pub(crate) fn propensities(&self) -> Option<Propensities> {
+    /// Among so many actions; `None` where a step does not tell, or there is none.
+    pub(crate) fn propensities(&self, actions: usize) -> Option<Propensities> {
         let effective = self.inverses.powi(2) / (self.steps as f64 * self.squares);
-        self.least.filter(|_| self.known == self.steps).map(|least| Propensities { least, effective })
+        let mean_weight = self.inverses / (self.steps as f64 * actions as f64);
+        self.least.filter(|_| self.known == self.steps).map(|least| Propensities { least, effective, mean_weight })
     }
 }

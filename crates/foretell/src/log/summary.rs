@@ -55,6 +55,15 @@ pub struct Propensities {
     /// Effective sample size (Kish 1965) if steps are weighted as though all actions had been taken alike, as a share of the steps:
     /// (Σ 1/π)² / (n Σ 1/π²).
     pub effective: f64,
+    /// The mean of 1/(|A|·π): about 1 where every action has a chance at every step, less where some have none.
+    pub mean_weight: f64,
+}
+
+impl Propensities {
+    /// Whether some actions had no chance, as the mean weight tells: then no weighting can make up for them.
+    pub fn misses_actions(&self) -> bool {
+        self.mean_weight < 0.9
+    }
 }
 
 /// Lengths of the episodes.
@@ -155,6 +164,13 @@ impl Summary {
             self.find_in_rewards(&mut say);
             let short = self.lengths.is_some_and(|lengths| lengths.median == 1);
             say(short, "at least half of the episodes have one step: is the episode column right?".into());
+        }
+        if let Some(p) = self.propensities.filter(Propensities::misses_actions) {
+            findings.push(format!(
+                "weights 1/(|A|·π) have mean {:.2}, not 1: the policy never takes some actions, or action_prob is wrong; \
+                 what was never tried cannot be learnt",
+                p.mean_weight
+            ));
         }
         findings.extend(self.notes.sentences());
         findings
@@ -265,7 +281,7 @@ impl Tally {
         let observations: Vec<_> = (alphabet.observations().iter().zip(&self.observations))
             .map(|(symbol, &count)| ObservationCount { name: symbol.name.clone(), terminal: symbol.terminal, count })
             .collect();
-        let propensities = self.overlap.propensities();
+        let propensities = self.overlap.propensities(alphabet.actions().len());
         Summary {
             has_action_probabilities: propensities.is_some(),
             propensities,
@@ -374,6 +390,9 @@ mod tests {
     fn the_effective_share_is_that_of_weights() {
         let mut alphabet = Alphabet::default();
         let action = alphabet.intern_action("N");
+        ["E", "S", "W"].iter().for_each(|name| {
+            alphabet.intern_action(name);
+        });
         let step = ActionObservation { action, observation: alphabet.intern_observation("x") };
         let of = |probabilities: &[f64]| {
             let n = probabilities.len();
@@ -381,7 +400,9 @@ mod tests {
             let z = Trajectory { steps: vec![step; n], rewards: vec![None; n], action_probabilities, end: End::Truncated };
             Summary::of(&Logs::memory(alphabet.clone(), vec![z])).unwrap().propensities.unwrap()
         };
-        assert_eq!(of(&[0.25; 4]), Propensities { least: 0.25, effective: 1.0 });
+        let alike = of(&[0.25; 4]);
+        assert_eq!((alike.least, alike.effective, alike.misses_actions()), (0.25, 1.0, false));
+        assert!(of(&[1.0; 4]).misses_actions(), "who always does the same has no chance for the others");
         // Weights 1 and 3: (1 + 3)² / (2·(1 + 9))
         let uneven = of(&[0.75, 0.25]);
         assert!(uneven.least == 0.25 && (uneven.effective - 0.8).abs() < 1e-12, "{uneven:?}");

@@ -22,7 +22,7 @@ use crate::sums::{Accumulator, Counts, Layout, Map, Sums};
 use crate::survey::Survey;
 use crate::tensors::{self, Array, Arrays, Kind};
 
-const MOMENTS: Kind = Kind { name: "moments", again: "learn the model again", verb: "learn --keep-moments" };
+const MOMENTS: Kind = Kind { name: "set of moments", again: "learn the model again", verb: "learn --keep-moments" };
 
 #[derive(Serialize, Deserialize)]
 struct Header {
@@ -54,12 +54,18 @@ impl Moments {
     /// Reads the moments that a model file carries.
     pub fn load(path: impl AsRef<Path>) -> Result<Moments> {
         let path = path.as_ref();
+        Moments::load_kept(path)?.ok_or_else(|| {
+            let remedy = "learn the model with --keep-moments, or learn anew from all logs";
+            Error::input(path.display().to_string(), None, "the model keeps no moments, so nothing can be added to it", remedy)
+        })
+    }
+
+    /// [`Moments::load`]; `None` if the file carries none.
+    pub fn load_kept(path: impl AsRef<Path>) -> Result<Option<Moments>> {
+        let path = path.as_ref();
         let bytes = std::fs::read(path).map_err(Error::io("read", path))?;
         let file = path.display().to_string();
-        Model::moments_of(&bytes, &file)?.map(|bytes| Moments::from_bytes(&bytes, &file)).unwrap_or_else(|| {
-            let remedy = "learn the model with --keep-moments, or learn anew from all logs";
-            Err(Error::input(&file, None, "the model keeps no moments, so nothing can be added to it", remedy))
-        })
+        Model::moments_of(&bytes, &file)?.map(|bytes| Moments::from_bytes(&bytes, &file)).transpose()
     }
 
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
