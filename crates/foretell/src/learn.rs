@@ -82,8 +82,8 @@ pub fn learn_weighted(alphabet: &Alphabet, episodes: &[(Trajectory, f64)], param
 
 /// Bytes that the moments of pairs may take, if nothing else is said.
 const MEMORY: usize = 2 << 30;
-/// Numbers up to which moments of pairs are held while learning, though they are not to be kept (64 MiB).
-const MOST_HELD: usize = 1 << 23;
+/// Bytes up to which moments of pairs are held while learning, though they are not to be kept.
+const MOST_HELD: usize = 64 << 20;
 
 /// What is kept so that other logs can be added later.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -199,7 +199,7 @@ impl<'a> Learner<'a> {
             self.moments(&mut work, source)?;
         }
         let wide = match work.moments.kept {
-            Kept::Nothing => self.keep == Keep::Compressed,
+            Kept::Nothing => self.keep != Keep::Nothing,
             Kept::Pairs(_) => work.full_at.is_some(),
             Kept::Cores(_) => true,
         };
@@ -246,22 +246,27 @@ impl<'a> Learner<'a> {
         }
         work.total = work.steps;
         work.begin_pass(Pass::Moments);
-        self.prepare(work);
+        self.prepare(work)?;
         Ok(())
     }
 
     /// Makes room for the moments of pairs, if they are to be kept or so small that it is worth it.
-    fn prepare(&self, work: &mut Work) {
+    fn prepare(&self, work: &mut Work) -> Result<()> {
         let moments = &mut work.moments;
         let pairs = moments.survey.pairs();
         moments.features = moments.features.clone().extended_to(&moments.survey.alphabet);
+        let features = &moments.features;
+        // Arrays take their room at once, maps as they grow.
+        let arrays = array_size(features).map(|size| size.saturating_mul(8 * pairs.len()));
+        let fits = arrays.is_none_or(|bytes| bytes <= self.memory);
         if matches!(moments.kept, Kept::Nothing) {
-            let features = &moments.features;
-            let is_small = array_size(features).is_some_and(|size| size * pairs.len() <= MOST_HELD);
             let is_hashed = features.tests.is_hash() && features.histories.is_hash();
+            let is_small = is_hashed && arrays.is_some_and(|bytes| bytes <= MOST_HELD);
             let is_held = match self.keep {
-                Keep::Nothing => is_small && is_hashed && moments.sums.wanted == Wanted::Joint,
-                Keep::Fitting | Keep::Exact => true,
+                Keep::Nothing => is_small && moments.sums.wanted == Wanted::Joint,
+                Keep::Fitting => fits,
+                Keep::Exact if fits => true,
+                Keep::Exact => return Err(self.too_large(pairs.len())),
                 Keep::Compressed => false,
             };
             if is_held {
@@ -269,9 +274,21 @@ impl<'a> Learner<'a> {
             }
         }
         if let Kept::Pairs(kept) = &mut moments.kept {
-            kept.reserve(&moments.features, &pairs);
+            match (fits || self.keep == Keep::Nothing, self.keep) {
+                (true, _) => kept.reserve(&moments.features, &pairs),
+                (false, Keep::Exact) => return Err(self.too_large(pairs.len())),
+                (false, _) => work.full_at = Some(work.position),
+            }
         }
         work.adjustment = Some(moments.begin());
+        Ok(())
+    }
+
+    fn too_large(&self, pairs: usize) -> Error {
+        Error::data(
+            format!("the moments of {pairs} pairs take more than {}", size(self.memory)),
+            "give more --memory, or let them be compressed (learn --keep-moments=compressed, update --compress)",
+        )
     }
 
     fn moments(&mut self, work: &mut Work, source: Source<'_>) -> Result<()> {
@@ -296,10 +313,7 @@ impl<'a> Learner<'a> {
             return Ok(());
         }
         if self.keep == Keep::Exact {
-            return Err(Error::data(
-                format!("the moments of {} pairs take more than {}", pairs.sums.len(), size(self.memory)),
-                "give more --memory, or let them be compressed (learn --keep-moments=compressed, update --compress)",
-            ));
+            return Err(self.too_large(pairs.sums.len()));
         }
         work.full_at = Some(work.position);
         Ok(())
