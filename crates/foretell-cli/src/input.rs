@@ -1,5 +1,6 @@
 //! Logs named on the command line.
 
+use std::collections::HashSet;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -76,6 +77,7 @@ impl LogArgs {
     pub fn open(&self) -> anyhow::Result<Opened> {
         let mut spool = None;
         let mut paths = self.paths()?;
+        refuse_twice(&paths)?;
         for path in paths.iter_mut().filter(|path| is_stdin(path)) {
             if spool.is_some() {
                 anyhow::bail!("standard input (-) can be given once only");
@@ -93,6 +95,15 @@ impl LogArgs {
     fn paths(&self) -> anyhow::Result<Vec<PathBuf>> {
         let files = self.logs.iter().map(|log| if is_stdin(log) { Ok(vec![log.clone()]) } else { names::expand(log) });
         Ok(files.collect::<anyhow::Result<Vec<_>>>()?.concat())
+    }
+}
+
+/// The same file twice would count twice.
+pub fn refuse_twice(paths: &[PathBuf]) -> anyhow::Result<()> {
+    let mut seen = HashSet::new();
+    match paths.iter().find(|path| path.canonicalize().is_ok_and(|path| path.is_file() && !seen.insert(path))) {
+        Some(path) => anyhow::bail!("{} is given twice and would count twice; name it once", path.display()),
+        None => Ok(()),
     }
 }
 

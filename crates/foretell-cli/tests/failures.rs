@@ -87,6 +87,9 @@ const FAILURES: &[&str] = &[
     "refine|model.safetensors|-|-o|out.safetensors|--checkpoint|checkpoint",
     "refine|model.safetensors|walks.csv|-o|out.safetensors|--checkpoint-every|5",
     "refine|model.safetensors|walks.csv|-o|model.safetensors|--checkpoint|checkpoint",
+    // twice
+    "learn|walks.csv|./walks.csv|-o|out.safetensors",
+    "merge|model.safetensors|model.safetensors|-o|out.safetensors",
     // moments
     "update|model.safetensors|heldout.csv|-o|out.safetensors",
     "update|kept.safetensors|heldout.csv|-o|heldout.csv",

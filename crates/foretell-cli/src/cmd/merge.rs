@@ -8,6 +8,7 @@ use foretell::{Learned, Model, Moments, OperatorsFrom};
 use serde_json::json;
 
 use super::learn;
+use crate::input::refuse_twice;
 use crate::{output, report};
 
 /// Join models of different logs that `foretell learn --keep-moments` wrote into the model of all of them
@@ -26,6 +27,7 @@ pub struct Args {
 
 pub fn run(args: Args) -> anyhow::Result<()> {
     output::check(&args.output)?;
+    refuse_twice(&args.models)?;
     let started = Instant::now();
     let mut moments: Option<Moments> = None;
     let mut lost = Vec::new();
