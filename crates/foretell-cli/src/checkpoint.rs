@@ -53,6 +53,11 @@ impl CheckpointArgs {
     }
 }
 
+/// Removes the checkpoint, if there is one: what came of the work is safe.
+pub fn finish(checkpoint: Option<Checkpoint>) -> anyhow::Result<()> {
+    checkpoint.map_or(Ok(()), |checkpoint| Ok(checkpoint.finish()?))
+}
+
 /// Says that work goes on, and from where.
 pub fn say_resumed(folder: &Path, done: &str) {
     eprintln!("goes on from {}: {done}", folder.display());

@@ -8,19 +8,10 @@ use std::process::{Command, Stdio};
 
 use foretell::LearnParams;
 use serde_json::{Value, json};
-use support::{Folder, SMALL};
-
-fn parsed(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_else(|e| panic!("{e} in {text}"))
-}
+use support::{Folder, SMALL, learn, parsed};
 
 fn keys(value: &Value) -> BTreeSet<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()
-}
-
-/// `learn` with flags, quickly, and what it says of itself.
-fn learn(folder: &Folder, flags: &[&str]) -> Value {
-    parsed(&folder.ok(&[&["learn", "walks.csv", "-o", "other.safetensors", "--json"], &SMALL[..], flags].concat()))
 }
 
 #[test]
@@ -113,78 +104,6 @@ fn threads_do_not_change_the_model() {
         folder.ok(&[&["learn", "walks.csv", "-o", threads, "--threads", threads], &SMALL[..]].concat());
     }
     assert!(folder.read("1") == folder.read("2"), "models differ");
-}
-
-#[test]
-fn updates_and_merges_write_the_bytes_of_learning_from_all_logs() {
-    let folder = Folder::new();
-    for (name, episodes, seed) in [("a.csv", 300, 1), ("b.csv", 200, 2), ("c.csv", 100, 3)] {
-        folder.sample(name, episodes, seed);
-    }
-    for recipe in [&SMALL[..], &["--preset", "paper"], &["--preset", "paper", "--projection", "spherical"]] {
-        let learn = |logs: &[&str], model: &str, keep: &str| {
-            folder.ok(&[&["learn", "-o", model, keep], logs, recipe].concat());
-        };
-        learn(&["a.csv", "b.csv", "c.csv"], "all", "--keep-moments");
-        for [logs, model] in [["a.csv", "a"], ["b.csv", "b"], ["c.csv", "c"]] {
-            learn(&[logs], model, "--keep-moments=exact");
-        }
-        let said = folder.ok(&["update", "a", "b.csv", "c.csv", "-o", "updated"]);
-        assert!(said.starts_with("learned from 600 episodes, ") && said.contains("moments    exact"), "{said}");
-        assert!(folder.read("updated") == folder.read("all"), "{recipe:?}: update");
-        folder.ok(&["merge", "a", "b", "c", "-o", "merged"]);
-        assert!(folder.read("merged") == folder.read("all"), "{recipe:?}: merge");
-        folder.ok(&["update", "a", "b.csv", "-o", "a"]);
-        folder.ok(&["update", "a", "c.csv", "-o", "./a"]);
-        assert!(folder.read("a") == folder.read("all"), "{recipe:?}: updates in place");
-        // A merge over one of its parts.
-        folder.ok(&["update", "b", "c.csv", "-o", "b"]);
-        learn(&["a.csv"], "a", "--keep-moments");
-        folder.ok(&["merge", "a", "b", "-o", "b"]);
-        assert!(folder.read("b") == folder.read("all"), "{recipe:?}: a merge in place");
-        // What is kept beside the model does not change it.
-        folder.ok(&["update", "a", "b.csv", "c.csv", "-o", "updated"]);
-        let score = |model: &str| folder.ok(&["score", model, "c.csv", "--json"]);
-        assert_eq!(score("updated"), score("all"));
-    }
-}
-
-#[test]
-fn memory_decides_which_moments_are_kept() {
-    let folder = Folder::with_model();
-    let learn = |flags: &[&str]| learn(&folder, flags);
-    assert_eq!(learn(&[])["moments"], Value::Null);
-    assert_eq!(learn(&["--keep-moments"])["moments"], "exact");
-    let learned = learn(&["--keep-moments=compressed"]);
-    assert_eq!((&learned["moments"], &learned["operators"]), (&json!("compressed"), &json!("second pass")));
-    assert_eq!(learn(&["--keep-moments", "--memory", "1kB"])["moments"], "compressed");
-    assert_eq!(learn(&["--keep-moments=fitting", "--memory", "0.5GiB"])["moments"], "exact");
-    // An update may find too little memory as well; what is exact becomes compressed only if that is wanted.
-    let update = ["update", "other.safetensors", "heldout.csv", "-o", "other.safetensors", "--memory", "1000", "--json"];
-    let refused = folder.run(&update, b"");
-    assert!(refused.code == 1 && refused.err.contains("update --compress"), "{}", refused.err);
-    let updated = parsed(&folder.ok(&[&update[..], &["--compress"]].concat()));
-    assert_eq!((&updated["moments"], &updated["episodes"]), (&json!("compressed"), &json!(360)));
-    let said = folder.ok(&["update", "other.safetensors", "heldout.csv", "-o", "again.safetensors"]);
-    assert!(
-        said.starts_with("learned from 420 episodes, ")
-            && said.contains("added      60 episodes")
-            && said.contains("moments    compressed"),
-        "{said}"
-    );
-    folder.ok(&["score", "again.safetensors", "heldout.csv"]);
-}
-
-#[test]
-fn what_an_update_cannot_carry_over_is_said() {
-    let folder = Folder::new();
-    folder.sample("walks.csv", 300, 1);
-    let flags = ["--keep-moments", "--refine", "--em-rounds", "2"];
-    folder.ok(&[&["learn", "walks.csv", "-o", "model.safetensors"], &SMALL[..], &flags].concat());
-    let said = folder.ok(&["update", "model.safetensors", "walks.csv", "-o", "more.safetensors"]);
-    assert!(said.contains("refined    left out") && said.contains("`foretell refine` does it again"), "{said}");
-    folder.ok(&["refine", "more.safetensors", "walks.csv", "-o", "refined.safetensors", "--em-rounds", "2"]);
-    folder.ok(&["update", "refined.safetensors", "walks.csv", "-o", "again.safetensors"]); // refining keeps the moments
 }
 
 #[test]

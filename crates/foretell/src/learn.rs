@@ -265,8 +265,7 @@ impl<'a> Learner<'a> {
             let is_held = match self.keep {
                 Keep::Nothing => is_small && moments.sums.wanted == Wanted::Joint,
                 Keep::Fitting => fits,
-                Keep::Exact if fits => true,
-                Keep::Exact => return Err(self.too_large(pairs.len())),
+                Keep::Exact => true,
                 Keep::Compressed => false,
             };
             if is_held {
@@ -274,10 +273,10 @@ impl<'a> Learner<'a> {
             }
         }
         if let Kept::Pairs(kept) = &mut moments.kept {
-            match (fits || self.keep == Keep::Nothing, self.keep) {
-                (true, _) => kept.reserve(&moments.features, &pairs),
-                (false, Keep::Exact) => return Err(self.too_large(pairs.len())),
-                (false, _) => work.full_at = Some(work.position),
+            match self.keep {
+                Keep::Exact if !fits => return Err(self.too_large(pairs.len())),
+                Keep::Fitting | Keep::Compressed if !fits => work.full_at = Some(work.position),
+                _ => kept.reserve(&moments.features, &pairs),
             }
         }
         work.adjustment = Some(moments.begin());

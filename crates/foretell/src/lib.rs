@@ -73,6 +73,7 @@ pub mod policy;
 pub mod pomdp;
 pub mod projection;
 pub mod refine;
+mod renaming;
 pub mod returns;
 pub mod rng;
 mod sequence;

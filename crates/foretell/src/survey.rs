@@ -2,10 +2,11 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::data::{Action, ActionObservation, Alphabet, CutRule, End, Observation};
+use crate::data::{ActionObservation, Alphabet, CutRule, End};
 use crate::log::Overlap;
 use crate::ngram::Counter;
 use crate::params::{Cuts, LearnParams};
+use crate::renaming::Renaming;
 use crate::sequence::Fingerprints;
 use crate::source::Episodes;
 
@@ -53,18 +54,18 @@ impl Survey {
     }
 
     /// Takes in what was met elsewhere; returns how its symbols are called here.
-    pub(crate) fn merge(&mut self, other: &Survey) -> Translation {
-        let translation = Translation::new(&other.alphabet, &mut self.alphabet);
+    pub(crate) fn merge(&mut self, other: &Survey) -> Renaming {
+        let renaming = Renaming::new(&other.alphabet, &mut self.alphabet);
         for (&ao, n) in &other.counts {
-            *self.counts.entry(translation.pair(ao)).or_insert(0) += n;
+            *self.counts.entry(renaming.pair(ao)).or_insert(0) += n;
         }
-        self.counter.merge(&other.counter, |o| translation.observations[o.0 as usize]);
+        self.counter.merge(&other.counter, |o| renaming.observation(o));
         self.longest_truncated = self.longest_truncated.max(other.longest_truncated);
         self.overlap.merge(&other.overlap);
         self.episodes += other.episodes;
         self.steps += other.steps;
         self.skipped += other.skipped;
-        translation
+        renaming
     }
 
     /// The pairs met, sorted.
@@ -79,31 +80,6 @@ impl Survey {
         match params.cuts {
             Cuts::Complete => CutRule { room: params.max_test_length, limit: self.longest_truncated },
             Cuts::Ragged => CutRule::RAGGED,
-        }
-    }
-}
-
-/// How the symbols of one alphabet are called in another.
-pub(crate) struct Translation {
-    actions: Vec<Action>,
-    observations: Vec<Observation>,
-}
-
-impl Translation {
-    /// Adds the names of `from` that are new behind those of `to`.
-    pub(crate) fn new(from: &Alphabet, to: &mut Alphabet) -> Translation {
-        let mut intern = |name: &str, terminal: bool| match terminal {
-            true => to.intern_terminal_observation(name),
-            false => to.intern_observation(name),
-        };
-        let observations = from.observations().iter().map(|symbol| intern(&symbol.name, symbol.terminal)).collect();
-        Translation { actions: from.actions().iter().map(|name| to.intern_action(name)).collect(), observations }
-    }
-
-    pub(crate) fn pair(&self, ao: ActionObservation) -> ActionObservation {
-        ActionObservation {
-            action: self.actions[ao.action.0 as usize],
-            observation: self.observations[ao.observation.0 as usize],
         }
     }
 }

@@ -11,7 +11,7 @@ use foretell::{Agent, AgentOverrides, AgentParams, Error, LearnParams, Plan, Pla
 use serde::Serialize;
 use serde_json::json;
 
-use crate::checkpoint::{CheckpointArgs, say_resumed};
+use crate::checkpoint::{self, CheckpointArgs, say_resumed};
 use crate::{output, plot, report};
 
 /// The state of the agent's model: smaller than the best for predictions, which plans better.
@@ -151,7 +151,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         )?;
     }
     if args.json { report::json(&report) } else { show(&report, &args) }?;
-    checkpoint.map_or(Ok(()), |checkpoint| Ok(checkpoint.finish()?))
+    checkpoint::finish(checkpoint)
 }
 
 fn show(report: &Report, args: &Args) -> anyhow::Result<()> {

@@ -12,7 +12,7 @@ use foretell::{
 use serde_json::{Value, json};
 
 use super::Preset;
-use crate::checkpoint::{CheckpointArgs, going_on};
+use crate::checkpoint::{self, CheckpointArgs, going_on};
 use crate::input::LogArgs;
 use crate::output;
 use crate::progress::{LearningBar, RoundsBar};
@@ -182,7 +182,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         }
         report::say(format!("  model      {output}"))?;
     }
-    checkpoint.map_or(Ok(()), |checkpoint| Ok(checkpoint.finish()?))
+    checkpoint::finish(checkpoint)
 }
 
 /// Writes a model, with its moments if it has any.

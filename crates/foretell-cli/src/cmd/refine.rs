@@ -8,7 +8,7 @@ use foretell::refine::{EmRound, StateLayout};
 use foretell::{Checkpoint, Logs, Model, Moments, RefineOverrides, RefineParams, Refinement};
 use serde_json::{Value, json};
 
-use crate::checkpoint::{CheckpointArgs, say_resumed};
+use crate::checkpoint::{self, CheckpointArgs, say_resumed};
 use crate::input::LogArgs;
 use crate::output;
 use crate::progress::RefiningBar;
@@ -68,7 +68,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         say(&model, &trace, &params)?;
         report::say(format!("  model      {}", args.output.display()))?;
     }
-    checkpoint.map_or(Ok(()), |checkpoint| Ok(checkpoint.finish()?))
+    checkpoint::finish(checkpoint)
 }
 
 /// Refines, with a bar on the terminal, going on from a checkpoint where there is one; returns the rounds as well.

@@ -8,7 +8,7 @@ use foretell::{Keep, Learner, Model, Moments};
 use serde_json::json;
 
 use super::learn::{self, Memory};
-use crate::checkpoint::{CheckpointArgs, going_on};
+use crate::checkpoint::{self, CheckpointArgs, going_on};
 use crate::input::LogArgs;
 use crate::progress::LearningBar;
 use crate::{output, report};
@@ -72,7 +72,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         say_what_is_lost(&[old])?;
         report::say(format!("  model      {}", args.output.display()))?;
     }
-    checkpoint.map_or(Ok(()), |checkpoint| Ok(checkpoint.finish()?))
+    checkpoint::finish(checkpoint)
 }
 
 /// What came with the new logs.

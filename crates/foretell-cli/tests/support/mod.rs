@@ -6,10 +6,21 @@ use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
+use serde_json::Value;
 use tempfile::TempDir;
 
 /// Flags that make learning quick where the model itself does not matter.
 pub const SMALL: [&str; 6] = ["--test-dim", "64", "--history-dim", "64", "--rank", "8"];
+
+/// A report as JSON.
+pub fn parsed(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|e| panic!("{e} in {text}"))
+}
+
+/// `learn` with flags, quickly, and what it says of itself.
+pub fn learn(folder: &Folder, flags: &[&str]) -> Value {
+    parsed(&folder.ok(&[&["learn", "walks.csv", "-o", "other.safetensors", "--json"], &SMALL[..], flags].concat()))
+}
 
 /// What a command left behind.
 pub struct Ran {

@@ -2,30 +2,25 @@
 
 use std::sync::Arc;
 
-use crate::data::{Action, ActionObservation, Alphabet, End, Observation, Trajectory};
+use crate::data::{ActionObservation, Alphabet, End, Trajectory};
 use crate::error::{Error, Result};
 use crate::log::episodes::{Book, Source};
+use crate::renaming::Renaming;
 
 /// Trajectories, and how their indices translate into the reader's alphabet.
 pub(super) struct Memory {
     trajectories: Arc<[Trajectory]>,
     next: usize,
-    actions: Vec<Action>,
-    observations: Vec<Observation>,
+    renaming: Renaming,
     is_terminal: Vec<bool>,
 }
 
 impl Memory {
     /// Adds the names of `from` that are new behind those of `to`.
     pub fn new(from: &Alphabet, trajectories: Arc<[Trajectory]>, to: &mut Alphabet) -> Memory {
-        let actions = from.actions().iter().map(|name| to.intern_action(name)).collect();
-        let mut intern = |name: &str, terminal: bool| match terminal {
-            true => to.intern_terminal_observation(name),
-            false => to.intern_observation(name),
-        };
-        let observations = from.observations().iter().map(|symbol| intern(&symbol.name, symbol.terminal)).collect();
+        let renaming = Renaming::new(from, to);
         let is_terminal = from.observations().iter().map(|symbol| symbol.terminal).collect();
-        Memory { trajectories, next: 0, actions, observations, is_terminal }
+        Memory { trajectories, next: 0, renaming, is_terminal }
     }
 
     /// The trajectory in the reader's alphabet, if it is one that a file could hold.
@@ -43,15 +38,14 @@ impl Memory {
         if let Some(p) = action_probabilities.iter().find(|p| !(**p > 0.0 && **p <= 1.0)) {
             return Err(format!("action probability {p}, which is not in (0, 1]"));
         }
-        let translate = |(t, step): (usize, &ActionObservation)| {
+        let translate = |(t, &step): (usize, &ActionObservation)| {
             let ActionObservation { action, observation } = step;
-            let (Some(&a), Some(&o)) = (self.actions.get(action.0 as usize), self.observations.get(observation.0 as usize))
-            else {
+            let Some(renamed) = self.renaming.known_pair(step) else {
                 return Err(format!("action {} or observation {}, which the alphabet does not have", action.0, observation.0));
             };
             let ends = *end == End::Terminated && t + 1 == steps.len();
             match self.is_terminal[observation.0 as usize] == ends {
-                true => Ok(ActionObservation { action: a, observation: o }),
+                true => Ok(renamed),
                 false => Err("an observation that ends the episode before its end, or an end without one".into()),
             }
         };

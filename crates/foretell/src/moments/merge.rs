@@ -3,8 +3,8 @@
 use super::{Kept, Moments};
 use crate::error::{Error, Result};
 use crate::params::{LearnParams, Weighting};
+use crate::renaming::Renaming;
 use crate::sequence::{EMPTY, Vocabulary};
-use crate::survey::Translation;
 
 impl Moments {
     /// Adds the moments of other logs, which come after those met so far. Both must be exact and of the same parameters.
@@ -21,7 +21,7 @@ impl Moments {
         }
         // Whatever is refused leaves these as they are.
         let mut survey = self.survey.clone();
-        let translation = survey.merge(&other.survey);
+        let renaming = survey.merge(&other.survey);
         let now = survey.alphabet.actions().len();
         [&*self, &other].into_iter().try_for_each(|moments| moments.refuse_actions(now))?;
         let rule = if self.late.is_full { self.rule } else { survey.rule(&self.params) };
@@ -38,7 +38,7 @@ impl Moments {
         let sides =
             [(&mut self.features.tests, &other.features.tests), (&mut self.features.histories, &other.features.histories)];
         let [tests, histories] = sides.map(|(ours, theirs)| Rows {
-            words: merge_words(&mut ours.vocabulary, &theirs.vocabulary, &translation),
+            words: merge_words(&mut ours.vocabulary, &theirs.vocabulary, &renaming),
             specials: ours.specials as u32,
         });
         self.sums.merge(&other.sums, |t| tests.renamed(t), |h| histories.renamed(h));
@@ -46,13 +46,13 @@ impl Moments {
         if let (Kept::Pairs(ours), Kept::Pairs(theirs)) = (&mut self.kept, &other.kept) {
             ours.reserve(&self.features, &pairs);
             for (&ao, &slot) in &theirs.slots {
-                let (ours, theirs) = (&mut ours.sums[ours.slots[&translation.pair(ao)]], &theirs.sums[slot]);
+                let (ours, theirs) = (&mut ours.sums[ours.slots[&renaming.pair(ao)]], &theirs.sums[slot]);
                 ours.weight += theirs.weight;
                 ours.entries.merge(&theirs.entries, |t, h| (tests.renamed(t), histories.renamed(h)));
             }
         }
         for mut z in other.late.episodes.iter() {
-            let steps: Vec<_> = z.steps.iter().map(|&ao| translation.pair(ao)).collect();
+            let steps: Vec<_> = z.steps.iter().map(|&ao| renaming.pair(ao)).collect();
             z.steps = &steps;
             self.late.episodes.push_episode(z);
         }
@@ -98,11 +98,11 @@ impl Rows {
 }
 
 /// Adds the sequences of another vocabulary; returns the node each has here. The root stays.
-fn merge_words(ours: &mut Vocabulary, theirs: &Vocabulary, translation: &Translation) -> Vec<u32> {
+fn merge_words(ours: &mut Vocabulary, theirs: &Vocabulary, renaming: &Renaming) -> Vec<u32> {
     let mut nodes = vec![EMPTY as u32];
     for (parent, ao) in theirs.nodes() {
         let parent = u64::from(nodes[parent as usize]);
-        nodes.push(ours.intern(parent, translation.pair(ao)) as u32);
+        nodes.push(ours.intern(parent, renaming.pair(ao)) as u32);
     }
     nodes
 }

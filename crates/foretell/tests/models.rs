@@ -1,0 +1,197 @@
+//! What every model must keep to.
+
+use faer::Mat;
+use foretell::{
+    Action, ActionObservation, CutRule, End, Filter, LearnParams, Logs, Model, Observation, Pomdp, PredictiveState, Projection,
+    Seed, Trajectory, domains, learn,
+};
+use proptest::prelude::*;
+
+/// Two coins in a cup: shaking may swap them, looking tells little.
+const COINS: &str = include_str!("data/coins.POMDP");
+
+fn colored(episodes: usize, seed: u64) -> Logs {
+    let domain = domains::get("colored-gridworld").unwrap();
+    Logs::memory(domain.alphabet().clone(), domains::sample(&domain, episodes, 13, Seed(seed)).collect())
+}
+
+#[test]
+fn the_number_of_threads_changes_no_bit() {
+    let logs = colored(3000, 1);
+    let presets = [
+        LearnParams { test_dim: 128, history_dim: 128, rank: 10, ..LearnParams::default() },
+        LearnParams {
+            test_projection: Projection::Rademacher,
+            history_projection: Projection::Spherical,
+            test_dim: 70,
+            history_dim: 70,
+            rank: 10,
+            ..LearnParams::default()
+        },
+        LearnParams::paper(),
+        LearnParams { test_projection: Projection::Hashed, history_projection: Projection::Identity, ..LearnParams::paper() },
+    ];
+    for params in presets {
+        let bytes = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| learn(&logs, &params).unwrap().to_bytes())
+        };
+        let one = bytes(1);
+        assert!(one == bytes(2) && one == bytes(5), "{params:?}");
+    }
+}
+
+#[test]
+fn saving_and_loading_is_the_identity() {
+    let model = learn(&colored(500, 2), &LearnParams { rank: 8, mix: 0.3, ..LearnParams::paper() }).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.safetensors");
+    model.save(&path).unwrap();
+    assert_eq!(Model::load(&path).unwrap(), model);
+    assert_eq!(std::fs::read(&path).unwrap(), model.to_bytes());
+}
+
+#[test]
+fn filtering_then_predicting_is_predicting_the_whole() {
+    let domain = domains::get("colored-gridworld").unwrap();
+    let model = learn(&colored(2000, 3), &LearnParams { rank: 12, mix: 0.2, ..LearnParams::default() }).unwrap();
+    for z in domains::sample(&domain, 50, 13, Seed(4)) {
+        let whole = PredictiveState::new(&model).probability(&z.steps);
+        for k in 0..z.steps.len() {
+            let mut state = PredictiveState::new(&model);
+            let first = state.probability(&z.steps[..k]);
+            z.steps[..k].iter().for_each(|&ao| state.observe(ao));
+            let product = first * state.probability(&z.steps[k..]);
+            assert!((product - whole).abs() <= 1e-12 * whole, "{product} is not {whole}");
+        }
+    }
+}
+
+#[test]
+fn predictions_are_distributions_whatever_happened() {
+    let model = learn(&colored(300, 5), &LearnParams { rank: 12, mix: 0.1, ..LearnParams::default() }).unwrap();
+    let (actions, symbols) = (model.alphabet().actions().len(), model.alphabet().observations().len());
+    let mut rng = Seed(6).rng();
+    let mut state = PredictiveState::new(&model);
+    for _ in 0..3000 {
+        // Random pairs, most of them impossible, some of actions and symbols nobody has met.
+        let ao = ActionObservation {
+            action: Action(rng.below(actions + 1) as u32),
+            observation: Observation(rng.below(symbols + 2) as u32),
+        };
+        let total: f64 = state.predict(ao.action).iter().sum::<f64>() + state.unseen();
+        assert!((total - 1.0).abs() < 1e-9, "{total}");
+        if model.alphabet().observations().get(ao.observation.0 as usize).is_some_and(|o| o.terminal) {
+            continue;
+        }
+        let p = state.update(ao);
+        assert!(p > 0.0 && p <= 1.0, "{p}");
+        assert!(state.state().iter().all(|x| x.is_finite()));
+    }
+    assert!(state.lost() > 100, "random pairs must lose the filter, not {} times", state.lost());
+}
+
+#[test]
+fn sampled_futures_follow_the_predictions() {
+    const DRAWS: usize = 20_000;
+    let model = learn(&colored(2000, 7), &LearnParams { rank: 12, ..LearnParams::default() }).unwrap();
+    let mut state = PredictiveState::new(&model);
+    let p = state.predict(Action(2)).to_vec();
+    let mut rng = Seed(8).rng();
+    let mut counts = vec![0.0; p.len()];
+    (0..DRAWS).for_each(|_| counts[state.sample(&[Action(2)], &mut rng)[0].0 as usize] += 1.0);
+    for (p, n) in p.iter().zip(&counts) {
+        let deviation = (p * (1.0 - p) * DRAWS as f64).sqrt();
+        assert!((n - p * DRAWS as f64).abs() < 4.5 * deviation + 2.0, "{n} of {DRAWS} draws, predicted {p}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_change_of_basis_changes_nothing(entries in prop::collection::vec(-1.0..1.0f64, 36)) {
+        let model = learn(&colored(400, 9), &LearnParams { rank: 6, ..LearnParams::default() }).unwrap();
+        // Diagonally dominant, so well conditioned.
+        let j = Mat::from_fn(6, 6, |r, c| entries[6 * r + c] + if r == c { 6.0 } else { 0.0 });
+        let inverse = faer::linalg::solvers::DenseSolveCore::inverse(&j.partial_piv_lu());
+        let rows = |m: &Mat<f64>| -> Vec<f64> { (0..36).map(|i| m[(i / 6, i % 6)]).collect() };
+        let changed = model.transformed(&rows(&j), &rows(&inverse)).unwrap();
+        let domain = domains::get("colored-gridworld").unwrap();
+        for z in domains::sample(&domain, 30, 13, Seed(10)) {
+            let (before, after) = (PredictiveState::new(&model).probability(&z.steps), PredictiveState::new(&changed).probability(&z.steps));
+            prop_assert!((before - after).abs() <= 1e-9 * before, "{before} became {after}");
+        }
+    }
+
+    #[test]
+    fn damaged_models_are_refused_without_a_panic(place in 0.0..1.0f64, byte in any::<u8>(), cut in 0.0..1.0f64) {
+        let model = learn(&colored(60, 11), &LearnParams { rank: 2, ..LearnParams::paper() }).unwrap();
+        let bytes = model.to_bytes();
+        let mut changed = bytes.clone();
+        changed[(place * bytes.len() as f64) as usize] = byte;
+        let _ = Model::from_bytes(&changed, "changed");
+        prop_assert!(Model::from_bytes(&bytes[..(cut * bytes.len() as f64) as usize], "short").is_err());
+    }
+
+    #[test]
+    fn no_byte_string_makes_the_model_reader_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        prop_assert!(Model::from_bytes(&bytes, "noise").is_err());
+    }
+}
+
+#[test]
+fn cut_rules_are_one_convention_for_all_sums() {
+    // What the first pass calls a cut, the second does too: operators of pairs that never come next at a cut are zero.
+    let domain = domains::get("tiger").unwrap();
+    let zs: Vec<Trajectory> = domains::sample(&domain, 20, 4, Seed(12)).collect();
+    let params = LearnParams { max_test_length: 2, rank: 2, ..LearnParams::paper() };
+    let model = learn(&Logs::memory(domain.alphabet().clone(), zs.clone()), &params).unwrap();
+    let rule = CutRule { room: 2, limit: Some(4) };
+    for &ao in model.pairs() {
+        let comes_next = zs.iter().flat_map(|z| z.cuts(rule)).any(|cut| cut.next() == ao);
+        let is_zero = model.operator(ao).unwrap().iter().all(|x| *x == 0.0);
+        assert_eq!(comes_next, !is_zero, "{ao:?}");
+    }
+}
+
+#[test]
+fn nothing_follows_the_end_and_the_end_does_not_lose_the_filter() {
+    let domain = domains::get("colored-gridworld").unwrap();
+    let model = learn(&colored(3000, 13), &LearnParams { rank: 12, ..LearnParams::default() }).unwrap();
+    let z = domains::sample(&domain, 3000, 13, Seed(14)).find(|z| z.end == End::Terminated).expect("one in a hundred ends");
+    let mut state = PredictiveState::new(&model);
+    z.steps[..z.steps.len() - 1].iter().for_each(|&ao| state.observe(ao));
+    let last = *z.steps.last().unwrap();
+    let lost = state.lost();
+    assert!(state.update(last) > 0.0);
+    assert_eq!(state.lost(), lost);
+    assert_eq!(state.probability(&z.steps[..1]), 0.0);
+    state.reset();
+    assert!(state.probability(&z.steps[..1]) > 0.0);
+}
+
+#[test]
+fn tiny_logs_and_tiny_alphabets_give_models() {
+    let coins = Pomdp::parse(COINS, "test").unwrap();
+    let tiger = domains::get("tiger").unwrap();
+    let maze = domains::get("colored-gridworld").unwrap();
+    let mut rng = Seed(15).rng();
+    let mut random = foretell::Uniform { actions: 3 };
+    let coin_logs: Vec<_> = (0..2000).map(|_| foretell::rollout(&mut coins.environment(), &mut random, 20, &mut rng)).collect();
+    let cases = [
+        (coins.alphabet(), coin_logs),
+        (tiger.alphabet(), domains::sample(&tiger, 1, 5, Seed(1)).collect()),
+        (tiger.alphabet(), domains::sample(&tiger, 2000, 20, Seed(2)).collect()),
+        (maze.alphabet(), domains::sample(&maze, 1, 13, Seed(3)).collect()),
+        (maze.alphabet(), domains::sample(&maze, 5, 13, Seed(4)).collect()),
+    ];
+    for (alphabet, episodes) in cases {
+        for dim in [1024, 2048] {
+            let params = LearnParams { test_dim: dim, history_dim: dim, ..LearnParams::default() };
+            let model = learn(&Logs::memory(alphabet.clone(), episodes.clone()), &params).unwrap();
+            let p = PredictiveState::new(&model).update(episodes[0].steps[0]);
+            assert!(p > 0.0 && p < 1.0, "{p}");
+        }
+    }
+}
