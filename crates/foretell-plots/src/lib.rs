@@ -27,7 +27,7 @@ const SIZE: (u32, u32) = (960, 600);
 /// Width of each of several figures.
 const NARROW: u32 = 760;
 /// Okabe & Ito's colours, which colour-blind readers can tell apart.
-const COLOURS: [RGBColor; 8] = [
+const COLOURS: [RGBColor; 9] = [
     RGBColor(0, 114, 178),
     RGBColor(0, 0, 0),
     RGBColor(213, 94, 0),
@@ -36,6 +36,7 @@ const COLOURS: [RGBColor; 8] = [
     RGBColor(230, 159, 0),
     RGBColor(86, 180, 233),
     RGBColor(150, 150, 150),
+    RGBColor(240, 228, 66),
 ];
 
 /// What is on an axis.
