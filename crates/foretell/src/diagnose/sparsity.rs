@@ -133,43 +133,43 @@ fn is_in(key: u64, zeros: u32) -> bool {
 }
 
 /// The number of distinct keys.
-struct Distinct {
+pub(super) struct Distinct {
     most: usize,
-    zeros: u32,
+    pub(super) zeros: u32,
     keys: FxHashSet<u64>,
 }
 
 impl Distinct {
-    fn new(most: usize) -> Distinct {
+    pub(super) fn new(most: usize) -> Distinct {
         Distinct { most, zeros: 0, keys: FxHashSet::default() }
     }
 
-    fn add(&mut self, key: u64) {
+    pub(super) fn add(&mut self, key: u64) {
         if is_in(key, self.zeros) && self.keys.insert(key) && self.keys.len() > self.most {
             self.zeros += 1;
             self.keys.retain(|&key| is_in(key, self.zeros));
         }
     }
 
-    fn count(&self) -> u64 {
+    pub(super) fn count(&self) -> u64 {
         (self.keys.len() as u64) << self.zeros
     }
 }
 
 /// How often each entry of a matrix was met, for the columns of a sample.
-struct Columns {
+pub(super) struct Columns {
     most: usize,
-    zeros: u32,
+    pub(super) zeros: u32,
     /// (column, row) ↦ how often
-    entries: FxHashMap<(u64, u64), u32>,
+    pub(super) entries: FxHashMap<(u64, u64), u32>,
 }
 
 impl Columns {
-    fn new(most: usize) -> Columns {
+    pub(super) fn new(most: usize) -> Columns {
         Columns { most, zeros: 0, entries: FxHashMap::default() }
     }
 
-    fn add(&mut self, column: u64, rows: &[u64]) {
+    pub(super) fn add(&mut self, column: u64, rows: &[u64]) {
         if !is_in(column, self.zeros) {
             return;
         }
@@ -195,7 +195,7 @@ impl Columns {
         (self.lengths().len() as u64) << self.zeros
     }
 
-    fn sparsity(&self, columns: u64, tests: u64) -> MatrixSparsity {
+    pub(super) fn sparsity(&self, columns: u64, tests: u64) -> MatrixSparsity {
         let lengths = self.lengths();
         let counted = lengths.len() as u64;
         let (nonzero_columns, mean) = (counted << self.zeros, self.entries.len() as f64 / counted.max(1) as f64);
