@@ -9,7 +9,8 @@ use support::{Folder, SMALL, parsed};
 fn a_diagnosis_is_said_in_words() {
     let folder = Folder::new();
     folder.ok(&["sample", "tiger", "--episodes", "1000", "--max-steps", "12", "--seed", "1", "-o", "tiger.csv"]);
-    let said = folder.ok(&["diagnose", "tiger.csv", "--test-dim", "64", "--history-dim", "64", "--rank", "4", "--plot", "tiger.svg"]);
+    let said =
+        folder.ok(&["diagnose", "tiger.csv", "--test-dim", "64", "--history-dim", "64", "--rank", "4", "--plot", "tiger.svg"]);
     insta::assert_snapshot!(said);
     assert_eq!(folder.names(), ["tiger.csv", "tiger.svg"]);
     let picture = String::from_utf8(folder.read("tiger.svg")).unwrap();

@@ -3,7 +3,8 @@
 //! The noise is had from the episodes themselves. Pairs of neighbouring episodes are split by a coin, one to either half: half the
 //! difference of the two halves' moments has no signal and the very covariance of what chance has added to the moments of all.
 //! Beyond rank(Σ_TH) = r, the singular values of Σ̂_TH are those of that noise outside the r leading directions; so the i-th one is
-//! compared with the largest that several such draws have outside the i − 1 leading directions.
+//! compared with the largest that several such draws have outside the i − 1 leading directions. What stands out is surely there: a lower
+//! bound of the rank, which more episodes raise.
 
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, MatRef, Par};

@@ -175,7 +175,7 @@ fn terms_are_those_of_the_theorems() {
     let mut counter = sparsity::Counter::new(&params, &alphabet(), crate::CutRule::RAGGED);
     counter.add(&held(&episodes(50)));
     let sparsity = Sparsity { variances: [0.1, 0.2, 0.3], ..counter.finish(8, 50, History::Suffix) };
-    let terms = theory::Terms::new(1, 10, &decay, &sparsity, 3.0, 2.0);
+    let terms = Terms::new(1, 10, &decay, &sparsity, 3.0, 2.0);
     let tail = (40.0f64 / 0.05).ln();
     let (w2, k, tests) = (9.0 * (1.0 + 4.0 * tail), sparsity.k() as f64, sparsity.tests as f64);
     let noise = 4.0 * k * (4.0 * tests / 0.05).ln() / 10.0 * 0.2 + w2 * 0.1;
