@@ -62,8 +62,11 @@ fn coverage(c: &Coverage) -> String {
                 ),
             };
             format!(
-                "{never} of {combinations} combinations of last observation and action were never tried, {rarely} fewer than 5 times.\n  \
-                 What was never tried cannot be learned. {weight}"
+                "{} of {} combinations of last observation and action were never tried, {} fewer than 5 times.\n  \
+                 What was never tried cannot be learned. {weight}",
+                count(never),
+                count(combinations),
+                count(rarely)
             )
         }
     };
@@ -179,10 +182,8 @@ fn spectrum(s: &Spectrum, used: usize) -> String {
         // Held-out likelihood on ColoredGridWorld: best at rank 40 where 11 (2000 episodes) and 24 (10 000) are proven; without a ridge
         // best at 9 of 3, 5, 9, 20, 40, where 7 are proven.
         Ordering::Less | Ordering::Equal if s.whitened => format!(
-            "Rank {used}, as given, is no more than that. Two-stage regression has a ridge that tames what chance adds, and in a maze \
-             predicted best\n  with two to four times as many: compare --rank {} and {} by `score` on other logs.",
-            2 * rank,
-            4 * rank
+            "Rank {used}, as given, is no more than that: try --rank {rank} and more, and compare them by `score` on other logs. (The ridge \
+             of\n  two-stage regression tames what chance adds, so that more than what is proven may predict better.)"
         ),
         Ordering::Less => format!("Rank {used}, as given, leaves some of them out: try --rank {rank}."),
         Ordering::Equal => format!("Rank {used}, as given, is just that."),
