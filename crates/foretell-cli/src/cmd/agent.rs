@@ -79,7 +79,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     for path in args.output.iter().chain(&args.plot) {
         output::check(path)?;
     }
-    let picture = args.plot.as_deref().map(|path| plot::kind(path).map(|kind| (path, kind))).transpose()?;
+    args.plot.as_deref().map_or(Ok(()), foretell_plots::check_name)?;
     let guide = args.sampling_policy.as_ref().map(Plan::load).transpose()?;
     let started = Instant::now();
     let (learning, planning) = match args.preset {
@@ -141,14 +141,9 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let discounted_bound = informed.as_ref().map(|(_, bound)| *bound);
     policies.extend(informed.map(|(qmdp, _)| qmdp));
     let report = Report { domain: domain.name.clone(), seconds: started.elapsed().as_secs_f64(), policies, discounted_bound };
-    if let Some((path, kind)) = picture {
-        plot::returns(
-            &format!("What policies earn in {}", report.domain),
-            &report.policies,
-            report.discounted_bound,
-            path,
-            kind,
-        )?;
+    if let Some(path) = &args.plot {
+        let title = format!("What policies earn in {}", report.domain);
+        foretell_plots::save(&[plot::returns(&title, &report.policies, report.discounted_bound)], path)?;
     }
     if args.json { report::json(&report) } else { show(&report, &args) }?;
     checkpoint::finish(checkpoint)

@@ -32,8 +32,10 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> anyhow::Result<()> {
-    let kind = args.plot.as_deref().map(plot::kind).transpose()?;
-    args.plot.as_deref().map(output::check).transpose()?;
+    if let Some(path) = &args.plot {
+        foretell_plots::check_name(path)?;
+        output::check(path)?;
+    }
     let mut model = Model::load(&args.model)?;
     if let Some(mix) = args.mix {
         model = model.with_mix(mix)?;
@@ -48,8 +50,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         (Error::UnknownSymbol { .. }, Some(truth)) => anyhow::anyhow!("the logs are not of {}: {e}", truth.name),
         _ => e.into(),
     })?;
-    if let (Some(path), Some(kind)) = (&args.plot, kind) {
-        plot::likelihood(&score, path, kind)?;
+    if let Some(path) = &args.plot {
+        foretell_plots::save(&[plot::likelihood(&score)], path)?;
     }
     if args.json {
         return report::json(&score);

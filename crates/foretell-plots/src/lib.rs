@@ -1,0 +1,303 @@
+//! Pictures: lines and bars with 95 % intervals, one or several side by side, as SVG or PNG.
+//!
+//! ```
+//! use foretell_plots::{Axis, Chart, Line, Look, Point, save};
+//!
+//! let points = (1..=5).map(|n| Point { x: n as f64, y: -(n as f64), half: 0.1 }).collect();
+//! let line = Line { name: "model".into(), points, look: Look::Line };
+//! let (x, y) = (Axis::new("horizon"), Axis::new("nats"));
+//! let chart = Chart { title: "Likelihood".into(), x, y, lines: vec![line], marks: vec![] };
+//! let folder = tempfile::tempdir()?;
+//! save(&[chart.into()], &folder.path().join("likelihood.svg"))?;
+//! # Ok::<(), anyhow::Error>(())
+//! ```
+
+mod bars;
+mod chart;
+
+use std::path::Path;
+
+use anyhow::anyhow;
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::{FontStyle, register_font};
+
+/// Size of a picture with one figure.
+const SIZE: (u32, u32) = (960, 600);
+/// Width of each of several figures.
+const NARROW: u32 = 760;
+/// Okabe & Ito's colours, which colour-blind readers can tell apart.
+const COLOURS: [RGBColor; 8] = [
+    RGBColor(0, 114, 178),
+    RGBColor(0, 0, 0),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(230, 159, 0),
+    RGBColor(86, 180, 233),
+    RGBColor(150, 150, 150),
+];
+
+/// What is on an axis.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Axis {
+    /// What the numbers are.
+    pub label: String,
+    /// Whether equal ratios are equally far; what is not above zero is left out.
+    pub is_log: bool,
+    /// From where to where, where that is not for the data to say.
+    pub range: Option<(f64, f64)>,
+}
+
+impl Axis {
+    /// A linear axis that shows all of the data.
+    pub fn new(label: impl Into<String>) -> Axis {
+        Axis { label: label.into(), is_log: false, range: None }
+    }
+
+    /// A logarithmic axis.
+    pub fn log(label: impl Into<String>) -> Axis {
+        Axis { is_log: true, ..Axis::new(label) }
+    }
+
+    /// A number as it is drawn; none where it cannot be.
+    fn place(&self, value: f64) -> Option<f64> {
+        let placed = if self.is_log { value.log10() } else { value };
+        placed.is_finite().then_some(placed)
+    }
+
+    /// The number drawn there, as text.
+    fn text(&self, placed: f64) -> String {
+        let value = if self.is_log { 10f64.powf(placed) } else { placed };
+        let size = value.abs();
+        match size {
+            _ if size < 1e-12 => "0".into(),
+            _ if !(1e-3..1e6).contains(&size) => format!("{value:.0e}"),
+            _ => {
+                let digits = (2 - size.log10().floor() as i32).clamp(0, 5) as usize;
+                let text = format!("{value:.digits$}");
+                if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text }
+            }
+        }
+    }
+}
+
+/// A point of a line, with half its 95 % interval (0 for none).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// Where.
+    pub x: f64,
+    /// How much.
+    pub y: f64,
+    /// Half the interval.
+    pub half: f64,
+}
+
+/// How a line looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// Drawn through.
+    Line,
+    /// Dashed: for what is compared with.
+    Dashed,
+    /// Points alone.
+    Dots,
+}
+
+/// Points that belong together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// What they are.
+    pub name: String,
+    /// In order of x.
+    pub points: Vec<Point>,
+    /// How they look.
+    pub look: Look,
+}
+
+/// A place on the axis of numbers, marked by a thin line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mark {
+    /// Where.
+    pub at: f64,
+    /// What is there.
+    pub name: String,
+}
+
+/// Lines over two axes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chart {
+    /// What it shows.
+    pub title: String,
+    /// To the right.
+    pub x: Axis,
+    /// Upwards.
+    pub y: Axis,
+    /// What is shown.
+    pub lines: Vec<Line>,
+    /// Places on the x axis.
+    pub marks: Vec<Mark>,
+}
+
+/// A bar, with half its 95 % interval (0 for none).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bar {
+    /// What it is of.
+    pub name: String,
+    /// How long.
+    pub value: f64,
+    /// Half the interval.
+    pub half: f64,
+    /// Whether it is ours, in another colour than what it is compared with.
+    pub is_own: bool,
+}
+
+/// Bars from the left to the right, one below the other.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bars {
+    /// What they show.
+    pub title: String,
+    /// What their lengths are.
+    pub axis: Axis,
+    /// The bars, from the top.
+    pub bars: Vec<Bar>,
+    /// A length to compare with.
+    pub mark: Option<Mark>,
+}
+
+/// Part of a picture.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Figure {
+    /// Lines.
+    Chart(Chart),
+    /// Bars.
+    Bars(Bars),
+}
+
+impl From<Chart> for Figure {
+    fn from(chart: Chart) -> Figure {
+        Figure::Chart(chart)
+    }
+}
+
+impl From<Bars> for Figure {
+    fn from(bars: Bars) -> Figure {
+        Figure::Bars(bars)
+    }
+}
+
+/// Fails unless the name of a picture ends in .svg or .png.
+pub fn check_name(path: &Path) -> anyhow::Result<()> {
+    kind(path).map(|_| ())
+}
+
+enum Kind {
+    Svg,
+    Png,
+}
+
+fn kind(path: &Path) -> anyhow::Result<Kind> {
+    match path.extension().and_then(|e| e.to_str()).map(str::to_lowercase).as_deref() {
+        Some("svg") => Ok(Kind::Svg),
+        Some("png") => Ok(Kind::Png),
+        _ => Err(anyhow!("cannot draw {}: the name must end in .svg or .png", path.display())),
+    }
+}
+
+/// Draws figures side by side into a picture, which appears whole or not at all.
+pub fn save(figures: &[Figure], path: &Path) -> anyhow::Result<()> {
+    let kind = kind(path)?;
+    let font = epaint_default_fonts::UBUNTU_LIGHT;
+    register_font("sans-serif", FontStyle::Normal, font).map_err(|_| anyhow!("the built-in font is damaged"))?;
+    let size = if figures.len() > 1 { (NARROW * figures.len() as u32, SIZE.1) } else { SIZE };
+    let suffix = match kind {
+        Kind::Svg => ".svg",
+        Kind::Png => ".png",
+    };
+    let cannot = |e: std::io::Error| anyhow!("cannot write {}: {}", path.display(), e.kind());
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let file = tempfile::Builder::new().prefix(".plot").suffix(suffix).tempfile_in(folder).map_err(cannot)?;
+    match kind {
+        Kind::Svg => draw(figures, &SVGBackend::new(file.path(), size).into_drawing_area())?,
+        Kind::Png => draw(figures, &BitMapBackend::new(file.path(), size).into_drawing_area())?,
+    }
+    // Temporary files are private; a picture is for everyone who may read the folder.
+    #[cfg(unix)]
+    std::fs::set_permissions(file.path(), std::os::unix::fs::PermissionsExt::from_mode(0o644)).map_err(cannot)?;
+    file.persist(path).map_err(|e| cannot(e.error))?;
+    Ok(())
+}
+
+type Area<B> = DrawingArea<B, Shift>;
+
+fn draw<B: DrawingBackend>(figures: &[Figure], area: &Area<B>) -> anyhow::Result<()>
+where
+    B::ErrorType: 'static,
+{
+    area.fill(&WHITE).map_err(failed)?;
+    for (figure, part) in figures.iter().zip(area.split_evenly((1, figures.len().max(1)))) {
+        match figure {
+            Figure::Chart(chart) => chart::draw(chart, &part)?,
+            Figure::Bars(bars) => bars::draw(bars, &part)?,
+        }
+    }
+    area.present().map_err(failed)
+}
+
+fn failed<E: std::error::Error + Send + Sync>(error: DrawingAreaErrorKind<E>) -> anyhow::Error {
+    anyhow!("cannot draw: {error}")
+}
+
+/// The least and the largest of some numbers, with some room; something to draw on where there are none.
+fn span(values: impl Iterator<Item = f64>, room: f64) -> (f64, f64) {
+    let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)));
+    if low > high {
+        return (0.0, 1.0);
+    }
+    let room = if high > low { room * (high - low) } else { 0.5 };
+    (low - room, high + room)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_on_axes_are_short() {
+        let text = |x| Axis::new("").text(x);
+        assert_eq!([0.0, 0.5, -7.0, 1250.0, 9734.7, 2e7].map(text), ["0", "0.5", "-7", "1250", "9735", "2e7"]);
+        assert_eq!(Axis::log("").text(-2.0), "0.01");
+        assert_eq!(Axis::log("").place(0.0), None);
+    }
+
+    #[test]
+    fn pictures_are_drawn_or_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let points = vec![Point { x: 1.0, y: 0.1, half: 0.01 }, Point { x: 2.0, y: f64::NAN, half: 0.0 }];
+        let line = |look| Line { name: "a <b> & c".into(), points: points.clone(), look };
+        let lines = [Look::Line, Look::Dashed, Look::Dots].map(line).to_vec();
+        let marks = vec![Mark { at: 1.5, name: "here".into() }];
+        let chart = Chart { title: "t".into(), x: Axis::new("x"), y: Axis::log("y"), lines, marks: marks.clone() };
+        let bar = |value, is_own| Bar { name: "bar".into(), value, half: 0.1, is_own };
+        let bars = Bars { title: "t".into(), axis: Axis::new("x"), bars: vec![bar(1.0, true), bar(-2.0, false)], mark: None };
+        let log = Bars {
+            axis: Axis::log("s"),
+            bars: vec![bar(0.01, true), bar(30.0, false)],
+            mark: marks.into_iter().next(),
+            ..bars.clone()
+        };
+        let nothing = Chart { lines: vec![], marks: vec![], ..chart.clone() };
+        for name in ["a.svg", "a.png"] {
+            let path = folder.path().join(name);
+            save(&[chart.clone().into(), bars.clone().into(), log.clone().into(), nothing.clone().into()], &path).unwrap();
+            let bytes = std::fs::read(&path).unwrap();
+            assert!(bytes.len() > 2000);
+            if name.ends_with("svg") {
+                let text = String::from_utf8(bytes).unwrap();
+                assert!(text.contains("a &lt;b&gt; &amp; c") && !text.contains("NaN") && !text.contains("inf"));
+            }
+        }
+        let said = save(&[], &folder.path().join("a.jpg")).unwrap_err().to_string();
+        assert!(said.ends_with("the name must end in .svg or .png"), "{said}");
+    }
+}
