@@ -1,0 +1,5 @@
+//! By planning value instead of likelihood.
+/// TODO
+pub struct Values;
+/// TODO
+pub struct Valued;
