@@ -1,6 +1,6 @@
 //! One file for each verb: its arguments and what it does with the library.
 
-use foretell::Alphabet;
+use foretell::{Alphabet, LearnParams};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -18,6 +18,7 @@ pub mod predict;
 pub mod refine;
 pub mod sample;
 pub mod score;
+pub mod search;
 pub mod solve;
 pub mod update;
 pub mod watch;
@@ -29,6 +30,16 @@ pub enum Preset {
     Default,
     /// As printed by Hamilton et al. 2014
     Paper,
+}
+
+impl Preset {
+    /// What it says of learning.
+    pub fn learning(self) -> LearnParams {
+        match self {
+            Preset::Default => LearnParams::default(),
+            Preset::Paper => LearnParams::paper(),
+        }
+    }
 }
 
 /// Logs with an action that a model or policy does not know cannot be used with it.

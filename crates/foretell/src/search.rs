@@ -23,7 +23,7 @@ use crate::params::LearnParams;
 pub use folds::{Folds, Held};
 pub use grid::Space;
 pub use sweep::Swept;
-pub use value::{Valued, Values};
+pub use value::{Judge, Valued, Values, most_valuable};
 
 /// Parts into which logs are divided, if nothing is said.
 pub const FOLDS: usize = 5;
@@ -85,6 +85,8 @@ pub struct Found {
     pub episodes: u64,
     /// Steps that were searched with.
     pub steps: u64,
+    /// The length of the longest episode.
+    pub longest: usize,
     /// Bad episodes that were dropped.
     pub skipped: u64,
     /// Whether the logs are longer than what was searched with.

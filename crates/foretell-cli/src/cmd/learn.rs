@@ -6,13 +6,14 @@ use std::time::Instant;
 use clap::ValueEnum;
 use foretell::log::Propensities;
 use foretell::{
-    Keep, LearnOverrides, LearnParams, Learned, Learner, Model, Moments, OperatorsFrom, Projection, RefineOverrides,
+    Keep, LearnOverrides, Learned, Learner, Model, Moments, OperatorsFrom, Projection, RefineOverrides,
     RefineParams, Weighting,
 };
 use serde_json::{Value, json};
 
 use super::Preset;
 use crate::checkpoint::{self, CheckpointArgs, going_on};
+use crate::config;
 use crate::input::LogArgs;
 use crate::output;
 use crate::progress::{LearningBar, RoundsBar};
@@ -32,6 +33,9 @@ pub struct Args {
     /// Recipe to start from
     #[arg(long, value_enum, default_value_t = Preset::Default)]
     preset: Preset,
+    /// File of parameters as TOML, such as `foretell search` writes; flags win over what it says, and it over the recipe
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// Projection of tests and of histories
     #[arg(long, value_enum)]
     projection: Option<Projection>,
@@ -115,10 +119,10 @@ fn bytes(text: &str) -> Result<usize, String> {
 }
 
 pub fn run(args: Args) -> anyhow::Result<()> {
-    let mut params = match args.preset {
-        Preset::Default => LearnParams::default(),
-        Preset::Paper => LearnParams::paper(),
-    };
+    let mut params = args.preset.learning();
+    if let Some(path) = &args.config {
+        params = config::read(path)?.apply(params);
+    }
     if let Some(projection) = args.projection {
         params.test_projection = projection;
         params.history_projection = projection;

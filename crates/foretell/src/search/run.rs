@@ -232,7 +232,8 @@ impl<'a, 'f> Run<'a, 'f> {
         let mut tried = self.finals;
         tried.extend(self.screened);
         let Folds { episodes, steps, skipped, is_cut, .. } = *self.folds;
-        Ok(Found { chosen, base, tried, untried: self.untried, episodes, steps, skipped, is_cut, folds: self.search.folds })
+        let (longest, folds, untried) = (self.folds.longest(), self.search.folds, self.untried);
+        Ok(Found { chosen, base, tried, untried, episodes, steps, longest, skipped, is_cut, folds })
     }
 
     /// The configurations tried so far, best first, each with its best rank and mixture.
