@@ -377,7 +377,11 @@ impl Given {
             let (seen, known) = ((ao.observation.0 as usize) < symbols, (ao.action.0 as usize) < actions);
             let uniform = 1.0 / symbols as f64;
             let (p, whole) = if seen && known { ngram.of_one(fingerprints, &past, ao, uniform) } else { (uniform, None) };
-            if seen && known { past.push(fingerprints, ao) } else { past.push_gap() }
+            if seen && known {
+                past.push(fingerprints, ao)
+            } else {
+                past.push_gap()
+            }
             Given { probability: seen.then_some(p * (1.0 - unseen)), whole }
         });
         given.collect()

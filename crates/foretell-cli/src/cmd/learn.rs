@@ -6,8 +6,7 @@ use std::time::Instant;
 use clap::ValueEnum;
 use foretell::log::Propensities;
 use foretell::{
-    Keep, LearnOverrides, Learned, Learner, Model, Moments, OperatorsFrom, Projection, RefineOverrides,
-    RefineParams, Weighting,
+    Keep, LearnOverrides, Learned, Learner, Model, Moments, OperatorsFrom, Projection, RefineOverrides, RefineParams, Weighting,
 };
 use serde_json::{Value, json};
 

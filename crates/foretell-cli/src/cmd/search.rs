@@ -25,16 +25,8 @@ const REPLICATES: usize = 100;
 /// 97.5 % quantile of the normal distribution.
 const Z95: f64 = 1.96;
 /// The parameters that are searched, unless they are given.
-const SEARCHED: [&str; 8] = [
-    "test_projection",
-    "history_projection",
-    "test_dim",
-    "history_dim",
-    "max_test_length",
-    "history_length",
-    "rank",
-    "mix",
-];
+const SEARCHED: [&str; 8] =
+    ["test_projection", "history_projection", "test_dim", "history_dim", "max_test_length", "history_length", "rank", "mix"];
 
 /// Search for the parameters with which models predict held-out logs best
 #[derive(clap::Args)]
@@ -259,7 +251,7 @@ fn say(args: &Args, found: &Found, valued: &[Valued], chosen: &LearnParams, seco
     }
     say_untried(&found.untried)?;
     report::say(format!("\n{}", verdict(found, chosen, valued, name)))?;
-    if found.chosen.params.mix > 0.0 {
+    if chosen.mix > 0.0 {
         report::say("mix is for the linear model: with --refine, give --mix 0 as well")?;
     }
     let output = args.output.display();
@@ -298,7 +290,8 @@ fn shape(params: &LearnParams) -> [String; 4] {
 }
 
 fn say_values(args: &Args, valued: &[Valued], chosen: &LearnParams) -> anyhow::Result<()> {
-    let by = args.domain.as_ref().map_or("the held-out logs, by fitted-Q evaluation".into(), |domain| format!("acting in {domain}"));
+    let by =
+        args.domain.as_ref().map_or("the held-out logs, by fitted-Q evaluation".into(), |domain| format!("acting in {domain}"));
     report::say(format!("\nwhat their policies are worth, discounted, by {by}"))?;
     let rows = valued.iter().map(|valued| {
         let mut row = vec![if valued.params == *chosen { "→".to_string() } else { String::new() }];

@@ -194,8 +194,10 @@ impl Folds {
         let operators = steps * 4.0 * largest * largest;
         let symbols = self.alphabet.observations().len() as f64;
         let filter: f64 = ranks.iter().map(|&d| 2.0 * d as f64 * (d as f64 + symbols)).sum();
-        let scored = self.lengths(held).iter().sum::<usize>() as f64;
-        let folds = if held == Held::All { self.parts.len() as f64 } else { 1.0 };
+        let (folds, scored) = match held {
+            Held::All => (self.parts.len() as f64, steps),
+            Held::Sample => (1.0, steps.min(SAMPLED as f64)),
+        };
         passes + folds * (solve + operators) + scored * filter
     }
 

@@ -34,13 +34,8 @@ pub struct Space {
 impl Space {
     /// Around given parameters: whatever `fixed` gives a value stays as it is.
     pub fn around(base: &LearnParams, fixed: &LearnOverrides) -> Space {
-        let kinds = [
-            Projection::SignedHash,
-            Projection::Hashed,
-            Projection::Rademacher,
-            Projection::Spherical,
-            Projection::Identity,
-        ];
+        let kinds =
+            [Projection::SignedHash, Projection::Hashed, Projection::Rademacher, Projection::Spherical, Projection::Identity];
         let is_free = fixed.test_projection.is_none() && fixed.history_projection.is_none();
         let projections = with([base.test_projection, base.history_projection], is_free, kinds.map(|kind| [kind; 2]));
         let is_free = fixed.test_dim.is_none() && fixed.history_dim.is_none();
@@ -115,7 +110,8 @@ impl Space {
             let ranks = self.ranks_around(best.rank);
             with_ranks.extend(all.0[before..].iter().map(|shape| (shape.clone(), ranks.clone())));
         }
-        with_ranks.retain(|(shape, _)| shape.max_test_length > 0 && (shape.history == History::Prefix || shape.history_length > 0));
+        with_ranks
+            .retain(|(shape, _)| shape.max_test_length > 0 && (shape.history == History::Prefix || shape.history_length > 0));
         // The very best come again, with finer ranks; the others only if they are new.
         let is_known = |shape: &LearnParams| ranked.iter().skip(REFINED).any(|other| is_same_shape(shape, other));
         with_ranks.retain(|(shape, _)| !is_known(shape));

@@ -97,7 +97,11 @@ impl<'a, 'f> Run<'a, 'f> {
         self.reference = saved.reference;
         self.work += self.folds.cost(&base, &ranks, held);
         let tried = saved.tried.unwrap_or_default();
-        if held == Held::All { self.finals.extend(tried) } else { self.screened.extend(tried) }
+        if held == Held::All {
+            self.finals.extend(tried)
+        } else {
+            self.screened.extend(tried)
+        }
         Ok(())
     }
 

@@ -90,7 +90,12 @@ fn a_sweep_is_learning_and_scoring_one_by_one() {
             let expected = by_hand(&alphabet, &episodes, &LearnParams { rank: swept.rank, mix: swept.mix, ..params.clone() });
             assert_eq!(swept.log_likelihoods.len(), expected.len());
             for (ours, theirs) in swept.log_likelihoods.iter().zip(&expected) {
-                assert!((ours - theirs).abs() <= ROUNDING * theirs.abs(), "{i}: rank {}, mix {}: {ours} {theirs}", swept.rank, swept.mix);
+                assert!(
+                    (ours - theirs).abs() <= ROUNDING * theirs.abs(),
+                    "{i}: rank {}, mix {}: {ours} {theirs}",
+                    swept.rank,
+                    swept.mix
+                );
             }
         }
         // The sample is of the first fold.
@@ -209,5 +214,8 @@ fn impossible_searches_are_refused_with_a_remedy() {
     let (base, space) = small();
     let search = |folds| Search::new(&base, space.clone()).folds(folds).run(&logs(5)).unwrap_err().to_string();
     assert_eq!(search(1), "folds = 1: must be at least 2");
-    assert_eq!(search(3), "the logs have 5 episodes, too few to hold out one of 3 parts of them; give more episodes, or fewer folds");
+    assert_eq!(
+        search(3),
+        "the logs have 5 episodes, too few to hold out one of 3 parts of them; give more episodes, or fewer folds"
+    );
 }
