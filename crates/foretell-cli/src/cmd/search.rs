@@ -50,7 +50,7 @@ pub struct Args {
     /// Seconds after which to come to an end; 0 for as long as it takes, and then always the same result
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0)]
     budget: f64,
-    /// Plan with the best N as well, and take what earns clearly more, if anything does; needs rewards
+    /// Plan with the best N as well, on the beginning of the logs, and take what earns clearly more, if anything does; needs rewards
     #[arg(long, value_name = "N")]
     plan: Option<usize>,
     /// Let the policies of --plan act here, instead of asking the held-out logs what they are worth
@@ -269,8 +269,7 @@ fn row(tried: &Tried, found: &Found, chosen: &LearnParams, base: &str) -> Vec<St
     row.extend(shape(&tried.params));
     row.push(tried.params.rank.to_string());
     row.push(tried.params.mix.to_string());
-    row.push(format!("{:.4}", tried.nats));
-    row.extend([format!("{:.4}", tried.gain), format!("{:.4}", Z95 * tried.error)]);
+    row.extend([tried.nats, tried.gain, Z95 * tried.error].map(|nats| format!("{nats:.5}")));
     row
 }
 
@@ -336,5 +335,5 @@ fn verdict(found: &Found, chosen: &LearnParams, valued: &[Valued], name: &str) -
         return format!("nothing is better than {name} by more than chance explains, so that is chosen");
     }
     let Tried { gain, error, .. } = by_likelihood;
-    format!("chosen: it predicts better than {name} by {gain:.4} ± {:.4} nats per step", Z95 * error)
+    format!("chosen: it predicts better than {name} by {gain:.5} ± {:.5} nats per step", Z95 * error)
 }

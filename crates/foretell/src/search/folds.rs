@@ -19,7 +19,7 @@ use crate::source::Episodes;
 use crate::survey::rule;
 
 /// Steps that are held in memory (about 200 MiB); of longer logs the first so many are searched with.
-pub(super) const MOST_STEPS: u64 = 1 << 22;
+const MOST_STEPS: u64 = 1 << 22;
 /// Steps of the first part on which many candidates are compared. They are compared on the same episodes, so that the noise that
 /// these have in common does not count.
 const SAMPLED: usize = 20_000;

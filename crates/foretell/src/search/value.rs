@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::folds::{Draw, MOST_STEPS};
+use super::folds::Draw;
 use crate::baselines::Test;
 use crate::data::Trajectory;
 use crate::error::{Error, Result};
@@ -13,6 +13,9 @@ use crate::off_policy::{Estimate, LogTest};
 use crate::params::LearnParams;
 use crate::plan::{PlanParams, plan};
 use crate::rng::Seed;
+
+/// Steps that candidates are planned with, the first of the logs: fitted-Q goes over them a hundred times.
+const MOST_PLANNED: usize = 1 << 16;
 
 /// Who says what a policy is worth.
 #[derive(Clone, Copy, Debug)]
@@ -55,8 +58,8 @@ impl Values<'_> {
         let (mut training, mut held_out, mut steps) = (Vec::new(), Vec::new(), 0);
         for z in reader.by_ref() {
             let z = z?;
-            steps += z.steps.len() as u64;
-            if steps > MOST_STEPS {
+            steps += z.steps.len();
+            if steps > MOST_PLANNED && !(training.is_empty() || held_out.is_empty()) {
                 break;
             }
             if draw.next() == 0 { held_out.push(z) } else { training.push(z) }
