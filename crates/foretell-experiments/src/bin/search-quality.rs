@@ -80,7 +80,7 @@ fn main() -> anyhow::Result<()> {
     }
     let costs = pieces.rows("cost", || Ok(vec![cost(steps)?]))?;
     manifest["seconds"] = json!(pieces.seconds());
-    let (csv, table) = (csv(&rows)?, table(&rows, &costs[0])?);
+    let (csv, table) = (csv(&rows)?, table(&rows, &costs[0], steps)?);
     foretell_experiments::write(&arguments.folder, "search-quality", &csv, &table, &manifest)?;
     Ok(pieces.finish()?)
 }
@@ -152,9 +152,9 @@ fn csv(rows: &[Row]) -> anyhow::Result<String> {
     Ok(text)
 }
 
-fn table(rows: &[Row], cost: &Cost) -> anyhow::Result<String> {
+fn table(rows: &[Row], cost: &Cost, steps: usize) -> anyhow::Result<String> {
     let mut text = format!(
-        "Log-likelihood of fresh logs, nats per step, learned from {STEPS} steps with `default` and with what a search of at most {BUDGET} s found. Means over seeds (± 95 %); least is the worst seed.\n\n"
+        "Log-likelihood of fresh logs, nats per step, learned from {steps} steps with `default` and with what a search of at most {BUDGET} s found. Means over seeds (± 95 %); least is the worst seed.\n\n"
     );
     text.push_str("| domain | default | found | gain | ± | least | promised | candidates | seconds |\n|---|---|---|---|---|---|---|---|---|\n");
     for of_domain in rows.chunk_by(|x, y| x.domain == y.domain) {
