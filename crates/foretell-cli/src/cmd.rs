@@ -1,5 +1,7 @@
 //! One file for each verb: its arguments and what it does with the library.
 
+use std::path::PathBuf;
+
 use foretell::{Alphabet, LearnOverrides, LearnParams, Projection};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -19,6 +21,7 @@ pub mod predict;
 pub mod refine;
 pub mod sample;
 pub mod score;
+pub mod search;
 pub mod solve;
 pub mod update;
 pub mod watch;
@@ -32,12 +35,25 @@ pub enum Preset {
     Paper,
 }
 
+impl Preset {
+    /// What it says of learning.
+    pub fn learning(self) -> LearnParams {
+        match self {
+            Preset::Default => LearnParams::default(),
+            Preset::Paper => LearnParams::paper(),
+        }
+    }
+}
+
 /// How to learn.
 #[derive(clap::Args)]
 pub struct Recipe {
     /// Recipe to start from
     #[arg(long, value_enum, default_value_t = Preset::Default)]
     preset: Preset,
+    /// File of parameters as TOML, such as `foretell search` writes; flags win over what it says, and it over the recipe
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// Projection of tests and of histories
     #[arg(long, value_enum)]
     projection: Option<Projection>,
@@ -47,16 +63,16 @@ pub struct Recipe {
 
 impl Recipe {
     /// The preset with all changes.
-    pub fn params(&self) -> LearnParams {
-        let mut params = match self.preset {
-            Preset::Default => LearnParams::default(),
-            Preset::Paper => LearnParams::paper(),
-        };
+    pub fn params(&self) -> anyhow::Result<LearnParams> {
+        let mut params = self.preset.learning();
+        if let Some(path) = &self.config {
+            params = crate::config::read(path)?.apply(params);
+        }
         if let Some(projection) = self.projection {
             params.test_projection = projection;
             params.history_projection = projection;
         }
-        self.overrides.apply(params)
+        Ok(self.overrides.apply(params))
     }
 }
 

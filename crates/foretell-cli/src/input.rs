@@ -68,6 +68,12 @@ impl LogArgs {
         }
     }
 
+    /// What was named, for people.
+    pub fn named(&self) -> String {
+        let names = self.logs.iter().map(|log| if is_stdin(log) { "standard input".into() } else { log.display().to_string() });
+        names.collect::<Vec<String>>().join(", ")
+    }
+
     /// Whether some come by standard input.
     pub fn has_standard_input(&self) -> bool {
         self.logs.iter().any(|log| log.as_os_str() == "-")

@@ -4,6 +4,7 @@
 
 mod checkpoint;
 mod cmd;
+mod config;
 mod game;
 mod input;
 mod names;
@@ -42,6 +43,7 @@ enum Verb {
     Merge(cmd::merge::Args),
     Refine(cmd::refine::Args),
     Score(cmd::score::Args),
+    Search(cmd::search::Args),
     Predict(cmd::predict::Args),
     Sample(cmd::sample::Args),
     Domains(cmd::domains::Args),
@@ -62,6 +64,8 @@ fn command() -> clap::Command {
         .mut_subcommand("diagnose", |verb| cmd::with_defaults(verb, &LearnParams::default(), &LearnParams::paper()))
         .mut_subcommand("learn", |verb| cmd::with_defaults(verb, &LearnParams::default(), &LearnParams::paper()))
         .mut_subcommand("learn", |verb| cmd::with_defaults(verb, &refinement, &refinement))
+        .mut_subcommand("search", |verb| cmd::with_defaults(verb, &LearnParams::default(), &LearnParams::paper()))
+        .mut_subcommand("search", cmd::search::with_searched)
         .mut_subcommand("refine", |verb| cmd::with_defaults(verb, &refinement, &refinement))
         .mut_subcommand("plan", |verb| cmd::with_defaults(verb, &PlanParams::default(), &PlanParams::paper()))
         .mut_subcommand("agent", |verb| cmd::with_defaults(verb, &agent, &agent))
@@ -82,6 +86,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Verb::Merge(args) => cmd::merge::run(args),
         Verb::Refine(args) => cmd::refine::run(args),
         Verb::Score(args) => cmd::score::run(args),
+        Verb::Search(args) => cmd::search::run(args),
         Verb::Predict(args) => cmd::predict::run(args),
         Verb::Sample(args) => cmd::sample::run(args),
         Verb::Domains(args) => cmd::domains::run(args),

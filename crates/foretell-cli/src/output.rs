@@ -1,6 +1,6 @@
 //! Files to write, named on the command line.
 
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::anyhow;
@@ -24,6 +24,19 @@ pub fn check(path: &Path) -> anyhow::Result<()> {
     }
     // Without a name, so that nothing can be left behind.
     tempfile::tempfile_in(folder).map_err(|e| cannot_write(path, &e))?;
+    Ok(())
+}
+
+/// Writes text to a file, which appears whole or not at all.
+pub fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".foretell");
+    // Readable by whom the user lets read new files, not by the user alone as temporary files are.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let mut file = builder.tempfile_in(folder(path)).map_err(|e| cannot_write(path, &e))?;
+    file.write_all(text.as_bytes()).and_then(|()| file.as_file().sync_all()).map_err(|e| cannot_write(path, &e))?;
+    file.persist(path).map_err(|e| cannot_write(path, &e.error))?;
     Ok(())
 }
 

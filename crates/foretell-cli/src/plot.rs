@@ -1,8 +1,15 @@
-//! Scores and returns as pictures.
+//! Scores, returns and searches as pictures.
 
+use std::collections::BTreeMap;
+
+use clap::ValueEnum;
 use foretell::baselines::Tested;
-use foretell::{HorizonScore, Score};
+use foretell::search::{Found, Phase, Tried};
+use foretell::{HorizonScore, Projection, Score};
 use foretell_plots::{Axis, Bar, Bars, Chart, Figure, Line, Look, Mark, Point};
+
+/// 97.5 % quantile of the normal distribution.
+const Z95: f64 = 1.96;
 
 /// Log-likelihood by horizon of the model, the truth and the n-grams.
 pub fn likelihood(score: &Score) -> Figure {
@@ -38,4 +45,41 @@ pub fn returns(title: &str, policies: &[Tested], bound: Option<f64>) -> Figure {
         bars: policies.iter().map(bar).collect(),
         mark: bound.map(|at| Mark { at, name: "most that could be earned".into() }),
     })
+}
+
+/// How well candidates of a search predict, by dimension and by rank, a line for each projection: the best of all that were tried
+/// with it.
+pub fn search(found: &Found) -> Vec<Figure> {
+    let title = "Held-out likelihood".to_string();
+    let y = || Axis::new("gain over the base, nats per step");
+    let screened = || found.tried.iter().filter(|tried| tried.phase != Phase::Final);
+    let dim = |tried: &Tried| tried.params.test_dim;
+    let is_compressed = |tried: &&Tried| tried.params.test_projection != Projection::Identity;
+    let by_dim = best_lines(screened().filter(is_compressed), dim);
+    let by_rank = best_lines(screened(), |tried| tried.params.rank);
+    let mark = |at: usize| vec![Mark { at: at as f64, name: "chosen".into() }];
+    let chosen = &found.chosen.params;
+    let dims = if chosen.test_projection == Projection::Identity { vec![] } else { mark(chosen.test_dim) };
+    vec![
+        Figure::from(Chart { title: title.clone(), x: Axis::log("dimension of tests"), y: y(), lines: by_dim, marks: dims }),
+        Figure::from(Chart { title, x: Axis::log("rank"), y: y(), lines: by_rank, marks: mark(chosen.rank) }),
+    ]
+}
+
+/// The best candidate for each value, a line for each projection.
+fn best_lines<'t>(tried: impl Iterator<Item = &'t Tried>, of: impl Fn(&Tried) -> usize) -> Vec<Line> {
+    let mut best: BTreeMap<String, BTreeMap<usize, &Tried>> = BTreeMap::new();
+    for tried in tried {
+        let name = tried.params.test_projection.to_possible_value().map_or(String::new(), |value| value.get_name().to_string());
+        let known = best.entry(name).or_default().entry(of(tried)).or_insert(tried);
+        if tried.gain > known.gain {
+            *known = tried;
+        }
+    }
+    let point = |(x, tried): (usize, &Tried)| Point { x: x as f64, y: tried.gain, half: Z95 * tried.error };
+    let line = |(name, points): (String, BTreeMap<usize, &Tried>)| {
+        let look = if points.len() > 1 { Look::Line } else { Look::Dots };
+        Line { name, points: points.into_iter().map(point).collect(), look }
+    };
+    best.into_iter().map(line).collect()
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use foretell::pomdp::solve;
 use foretell::refine::EmRound;
+use foretell::search::{Phase, SearchProgress};
 use foretell::{Pass, Progress};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -197,6 +198,33 @@ impl RefiningBar {
         let text = format!("{what} {} states, round {}: {nats:.4} nats per step", round.candidate.states, round.round);
         self.0.bar.set_message(text.clone());
         self.0.line(|| format!("refining: {text}"));
+    }
+
+    /// Takes the line away, as dropping it does.
+    pub fn finish(self) {}
+}
+
+/// Shows what a search tries.
+pub struct SearchBar(Display);
+
+impl SearchBar {
+    /// Shows nothing yet.
+    pub fn new() -> SearchBar {
+        SearchBar(Display::new(None, "search    {spinner} {msg}").ticking())
+    }
+
+    /// Shows how far it is.
+    pub fn tell(&mut self, progress: SearchProgress) {
+        let phase = match progress.phase {
+            Phase::Coarse => "far and wide",
+            Phase::Combined => "the best combined",
+            Phase::Finer => "around the best",
+            Phase::Final => "the best on all folds",
+        };
+        let SearchProgress { done, of, gain, .. } = progress;
+        let text = format!("{phase}: {done} of {of} configurations, best gain so far {gain:.4} nats per step");
+        self.0.bar.set_message(text.clone());
+        self.0.line(|| format!("search: {text}"));
     }
 
     /// Takes the line away, as dropping it does.

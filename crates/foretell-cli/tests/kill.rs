@@ -143,6 +143,14 @@ fn refinement_survives_being_killed() {
 }
 
 #[test]
+fn a_search_survives_being_killed() {
+    let folder = Folder::new();
+    folder.sample("walks.csv", 150, 1);
+    let narrow = ["--test-dim", "32", "--history-dim", "32", "--history-length", "3", "--folds", "3", "--budget", "0"];
+    Work::new(&folder, &[&["search", "walks.csv"], &narrow[..]].concat(), "best.toml").survives_being_killed(Seed(7).rng());
+}
+
+#[test]
 fn a_checkpoint_of_other_work_is_refused_and_stays() {
     let folder = Folder::with_model();
     let refine = ["refine", "model.safetensors", "walks.csv", "-o", "refined.safetensors", "--checkpoint", "other"];

@@ -82,10 +82,15 @@ impl Bases {
     }
 
     fn checked(self) -> Result<Bases> {
-        match self.u.ncols() {
-            0 => Err(Error::data("the moments of these logs are all zero", "give longer episodes or a smaller max_test_length")),
-            _ => Ok(self),
-        }
+        check_rank(self.u.ncols())?;
+        Ok(self)
+    }
+}
+
+fn check_rank(d: usize) -> Result<()> {
+    match d {
+        0 => Err(Error::data("the moments of these logs are all zero", "give longer episodes or a smaller max_test_length")),
+        _ => Ok(()),
     }
 }
 
@@ -98,45 +103,22 @@ fn two_stage(
     params: &LearnParams,
     wide: Option<usize>,
 ) -> Result<Bases> {
-    let whitening = Whitening::new(moments, tests, histories, params)?;
-    let Whitening { rows, columns, l_t, l_h } = &whitening;
-    let (all_rows, all_columns) = (tests.nrows(), histories.nrows());
-    let joint = picked(&moments.joint.to_dense(), rows, columns);
-    let histories = &picked(histories, columns, columns);
-    let m = whitening.transposed(&joint);
-    let svd = Svd::of_gram(m.transpose(), 2 * wide.unwrap_or(params.rank)).or_else(|_| Svd::thin(m.transpose()))?;
-
-    let d = svd.rank(params.rank, params.tolerance);
-    let instruments = (2 * d).min(svd.v.ncols());
-    let unwhiten = |l: &Mat<f64>, vectors: MatRef<'_, f64>| {
-        let mut vectors = vectors.to_owned();
-        solve_upper_triangular_in_place(l.transpose(), vectors.as_mut(), Par::Seq);
-        vectors
-    };
-    let u = unwhiten(l_t, svd.u.subcols(0, d));
-    let v = unwhiten(l_h, svd.v.subcols(0, instruments));
-
-    let s = u.transpose() * &joint * &v;
-    let w = v.transpose() * histories * &v;
-    let w_inv_st = cholesky(&w)?.solve(s.transpose());
-    let mut k = &s * &w_inv_st;
-    let ridge = params.ridge * (0..d).map(|i| k[(i, i)]).sum::<f64>() / d as f64;
-    (0..d).for_each(|i| k[(i, i)] += ridge);
-    // B = V W⁻¹Sᵀ K⁻¹, and K is symmetric.
-    let p = cholesky(&k)?.solve(w_inv_st.transpose()).transpose().to_owned();
+    let cca = Cca::new(moments, tests, histories, params, wide.unwrap_or(params.rank))?;
+    let (u, v) = cca.leading(params);
+    let p = cca.moments_of(&u, &v).regression(u.ncols(), params.ridge)?;
     let wide = wide.map(|most| {
         // Σ = L Lᵀ and orthonormal Q: L⁻ᵀQ has the dual LQ.
         let leading = |l: &Mat<f64>, vectors: &Mat<f64>, most: usize, used: &[usize], all: usize| {
             let q = vectors.subcols(0, most.min(vectors.ncols())).qr().compute_thin_Q();
-            Span { basis: spread(&unwhiten(l, q.as_ref()), used, all), dual: spread(&(l * q), used, all) }
+            Span { basis: spread(&unwhitened(l, q.as_ref()), used, all), dual: spread(&(l * q), used, all) }
         };
         Wide {
-            tests: leading(l_t, &svd.u, most, rows, all_rows),
-            histories: leading(l_h, &svd.v, 2 * most, columns, all_columns),
+            tests: leading(&cca.whitening.l_t, &cca.svd.u, most, &cca.whitening.rows, cca.all_rows),
+            histories: leading(&cca.whitening.l_h, &cca.svd.v, 2 * most, &cca.whitening.columns, cca.all_columns),
         }
     });
-    let b = spread(&(&v * &p), columns, all_columns);
-    Ok(Bases { u: spread(&u, rows, all_rows), b, wide, spectrum: svd.s })
+    let b = spread(&(&v * &p), &cca.whitening.columns, cca.all_columns);
+    Ok(Bases { u: spread(&u, &cca.whitening.rows, cca.all_rows), b, wide, spectrum: cca.svd.s })
 }
 
 /// What makes the covariances of tests and of histories the identity, but for the ridge.
@@ -177,6 +159,120 @@ impl Whitening {
     }
 }
 
+/// Canonical correlations of tests and histories, over the coordinates that are used.
+struct Cca {
+    joint: Mat<f64>,
+    histories: Mat<f64>,
+    whitening: Whitening,
+    /// Of M = L_T⁻¹ Σ_TH L_H⁻ᵀ.
+    svd: Svd,
+    all_rows: usize,
+    all_columns: usize,
+}
+
+impl Cca {
+    /// With what ranks up to `rank` need.
+    fn new(moments: &Matrices, tests: &Mat<f64>, histories: &Mat<f64>, params: &LearnParams, rank: usize) -> Result<Cca> {
+        let whitening = Whitening::new(moments, tests, histories, params)?;
+        let (all_rows, all_columns) = (tests.nrows(), histories.nrows());
+        let joint = picked(&moments.joint.to_dense(), &whitening.rows, &whitening.columns);
+        let histories = picked(histories, &whitening.columns, &whitening.columns);
+        let m = whitening.transposed(&joint);
+        let svd = Svd::of_gram(m.transpose(), 2 * rank).or_else(|_| Svd::thin(m.transpose()))?;
+        Ok(Cca { joint, histories, whitening, svd, all_rows, all_columns })
+    }
+
+    /// Û of d′ directions and V̂ of twice as many.
+    fn leading(&self, params: &LearnParams) -> (Mat<f64>, Mat<f64>) {
+        let d = self.svd.rank(params.rank, params.tolerance);
+        let instruments = (2 * d).min(self.svd.v.ncols());
+        (
+            unwhitened(&self.whitening.l_t, self.svd.u.subcols(0, d)),
+            unwhitened(&self.whitening.l_h, self.svd.v.subcols(0, instruments)),
+        )
+    }
+
+    fn moments_of(&self, u: &Mat<f64>, v: &Mat<f64>) -> StateMoments {
+        StateMoments { s: u.transpose() * &self.joint * v, w: v.transpose() * &self.histories * v }
+    }
+}
+
+fn unwhitened(l: &Mat<f64>, vectors: MatRef<'_, f64>) -> Mat<f64> {
+    let mut vectors = vectors.to_owned();
+    solve_upper_triangular_in_place(l.transpose(), vectors.as_mut(), Par::Seq);
+    vectors
+}
+
+/// S = E[x zᵀ] and W = E[z zᵀ] of states and instruments.
+struct StateMoments {
+    s: Mat<f64>,
+    w: Mat<f64>,
+}
+
+impl StateMoments {
+    /// P = W⁻¹Sᵀ (K + ridge·I)⁻¹ of the first d states and their instruments: B = V̂P.
+    fn regression(&self, d: usize, ridge: f64) -> Result<Mat<f64>> {
+        let instruments = (2 * d).min(self.w.nrows());
+        let (s, w) = (self.s.submatrix(0, 0, d, instruments), self.w.submatrix(0, 0, instruments, instruments));
+        let w_inv_st = cholesky(w)?.solve(s.transpose());
+        let mut k = s * &w_inv_st;
+        let ridge = ridge * (0..d).map(|i| k[(i, i)]).sum::<f64>() / d as f64;
+        (0..d).for_each(|i| k[(i, i)] += ridge);
+        // K is symmetric.
+        Ok(cholesky(k.as_ref())?.solve(w_inv_st.transpose()).transpose().to_owned())
+    }
+}
+
+/// The bases of all ranks up to one: Û of a lower rank is a part of it, and B = V̂P with a small P for each.
+pub(crate) struct Nested {
+    /// Û, d_T × d
+    pub(crate) u: Mat<f64>,
+    /// V̂, d_H × k
+    pub(crate) v: Mat<f64>,
+    /// All singular values that were computed, largest first.
+    pub(crate) spectrum: Vec<f64>,
+    second: SecondStage,
+    ridge: f64,
+}
+
+enum SecondStage {
+    /// P = Ŝ⁻¹
+    Inverse,
+    TwoStage(StateMoments),
+}
+
+impl Nested {
+    /// Of given moments, for ranks up to that of `params`.
+    pub(crate) fn new(moments: &Matrices, params: &LearnParams) -> Result<Nested> {
+        let ridge = params.ridge;
+        let Some((tests, histories)) = &moments.covariances else {
+            let svd = Svd::leading(&moments.joint, params.rank, Seed(params.seed))?;
+            let d = svd.rank(params.rank, params.tolerance);
+            let leading = |vectors: &Mat<f64>| vectors.subcols(0, d).to_owned();
+            let (u, v) = (leading(&svd.u), leading(&svd.v));
+            return Nested { u, v, spectrum: svd.s, second: SecondStage::Inverse, ridge }.checked();
+        };
+        let cca = Cca::new(moments, tests, histories, params, params.rank)?;
+        let (u, v) = cca.leading(params);
+        let second = SecondStage::TwoStage(cca.moments_of(&u, &v));
+        let (u, v) = (spread(&u, &cca.whitening.rows, cca.all_rows), spread(&v, &cca.whitening.columns, cca.all_columns));
+        Nested { u, v, spectrum: cca.svd.s, second, ridge }.checked()
+    }
+
+    fn checked(self) -> Result<Nested> {
+        check_rank(self.u.ncols())?;
+        Ok(self)
+    }
+
+    /// P for the first d directions of Û: B is the first rows(P) columns of V̂, times P.
+    pub(crate) fn regression(&self, d: usize) -> Result<Mat<f64>> {
+        match &self.second {
+            SecondStage::Inverse => Ok(Mat::from_fn(d, d, |i, j| if i == j { 1.0 / self.spectrum[j] } else { 0.0 })),
+            SecondStage::TwoStage(moments) => moments.regression(d, self.ridge),
+        }
+    }
+}
+
 /// The coordinates whose variance is not zero.
 fn used(covariance: &Mat<f64>) -> Vec<usize> {
     (0..covariance.nrows()).filter(|&i| covariance[(i, i)] > 0.0).collect()
@@ -203,10 +299,10 @@ fn whitener(covariance: &Mat<f64>, ridge: f64, all: usize) -> Result<Mat<f64>> {
     let ridge = ridge.max(f64::EPSILON * n as f64) * mean;
     let mut covariance = covariance.clone();
     (0..n).for_each(|i| covariance[(i, i)] += ridge);
-    Ok(cholesky(&covariance)?.L().to_owned())
+    Ok(cholesky(covariance.as_ref())?.L().to_owned())
 }
 
-fn cholesky(matrix: &Mat<f64>) -> Result<faer::linalg::solvers::Llt<f64>> {
+fn cholesky(matrix: MatRef<'_, f64>) -> Result<faer::linalg::solvers::Llt<f64>> {
     matrix.llt(Side::Lower).map_err(|_| {
         Error::data(
             "the moments of these logs are numerically singular",

@@ -2,9 +2,10 @@
 
 use crate::data::{Action, ActionObservation, Observation};
 use crate::model::{Model, dot, multiply};
-use crate::ngram::Past;
+use crate::ngram::{NGram, Past};
 use crate::pomdp::Belief;
 use crate::rng::Rng;
+use crate::sequence::Fingerprints;
 
 /// Tracks the state of a system through actions and observations.
 pub trait Filter {
@@ -355,6 +356,44 @@ impl Filter for PredictiveState<'_> {
 
     fn state(&self) -> &[f64] {
         self.belief.as_ref().map_or(&self.c, Belief::state)
+    }
+}
+
+/// What the n-gram of a model says of one step.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Given {
+    /// P(o | a, past); `None` for an observation never met in training.
+    probability: Option<f64>,
+    /// How often the observation, and any, followed the whole history, if that was counted.
+    whole: Option<[f64; 2]>,
+}
+
+impl Given {
+    /// For each step of an episode; `fingerprints` and `unseen` are those of the alphabet and the logs that the n-gram is of.
+    pub(crate) fn of(ngram: &NGram, fingerprints: &Fingerprints, unseen: f64, steps: &[ActionObservation]) -> Vec<Given> {
+        let mut past = Past::new(ngram.length());
+        let (actions, symbols) = fingerprints.sizes();
+        let given = steps.iter().map(|&ao| {
+            let (seen, known) = ((ao.observation.0 as usize) < symbols, (ao.action.0 as usize) < actions);
+            let uniform = 1.0 / symbols as f64;
+            let (p, whole) = if seen && known { ngram.of_one(fingerprints, &past, ao, uniform) } else { (uniform, None) };
+            if seen && known {
+                past.push(fingerprints, ao)
+            } else {
+                past.push_gap()
+            }
+            Given { probability: seen.then_some(p * (1.0 - unseen)), whole }
+        });
+        given.collect()
+    }
+
+    /// What a model that gives the step the probability `p` alone gives it with the n-gram of weight `mix`.
+    pub(crate) fn mixed(&self, p: f64, mix: f64, unseen: f64) -> f64 {
+        let Some(given) = self.probability.filter(|_| mix > 0.0) else { return p };
+        let p = p + mix * (given - p);
+        let Some([count, all]) = self.whole else { return p };
+        let strength = PRIOR_STRENGTH * (1.0 - mix) / mix;
+        (count * (1.0 - unseen) + strength * p) / (all + strength)
     }
 }
 

@@ -164,7 +164,7 @@ impl<'a> Learner<'a> {
 
     /// Learns from logs.
     pub fn learn(self, logs: &Logs) -> Result<Learned> {
-        let begin = if self.params.observe_reward { Alphabet::observing_rewards() } else { Alphabet::default() };
+        let begin = first_alphabet(&self.params);
         self.begin(Source::Logs(logs), begin)
     }
 
@@ -233,12 +233,9 @@ impl<'a> Learner<'a> {
             self.after_batch(work, None)
         })?;
         if work.steps == 0 {
-            return Err(Error::data("the logs hold no steps", "give at least one episode"));
+            return Err(no_steps());
         }
-        let symbols = alphabet.observations();
-        if alphabet.observes_rewards() && symbols.iter().all(|symbol| symbol.split_reward().is_none()) {
-            return Err(Error::data("the logs have no rewards to observe", "leave --observe-reward out"));
-        }
+        refuse_no_rewards(&alphabet)?;
         let survey = &mut work.moments.survey;
         (survey.alphabet, survey.skipped) = (alphabet, survey.skipped + skipped);
         if work.actions > 0 {
@@ -361,6 +358,24 @@ impl<'a> Learner<'a> {
     fn save(&mut self, work: &Work) -> Result<()> {
         self.checkpoint.as_mut().map_or(Ok(()), |checkpoint| work.save(checkpoint))
     }
+}
+
+/// The alphabet with which reading begins.
+pub(crate) fn first_alphabet(params: &LearnParams) -> Alphabet {
+    if params.observe_reward { Alphabet::observing_rewards() } else { Alphabet::default() }
+}
+
+pub(crate) fn no_steps() -> Error {
+    Error::data("the logs hold no steps", "give at least one episode")
+}
+
+/// Where rewards are to be observed, the logs must have some.
+pub(crate) fn refuse_no_rewards(alphabet: &Alphabet) -> Result<()> {
+    let symbols = alphabet.observations();
+    if alphabet.observes_rewards() && symbols.iter().all(|symbol| symbol.split_reward().is_none()) {
+        return Err(Error::data("the logs have no rewards to observe", "leave --observe-reward out"));
+    }
+    Ok(())
 }
 
 /// Bytes in words.

@@ -77,6 +77,7 @@ pub mod refine;
 mod renaming;
 pub mod returns;
 pub mod rng;
+pub mod search;
 mod sequence;
 mod source;
 mod sparse;
@@ -112,6 +113,7 @@ pub use projection::Projection;
 pub use refine::{RefineOverrides, RefineParams, Refinement, refine};
 pub use returns::Returns;
 pub use rng::{Rng, Seed};
+pub use search::Search;
 pub use trees::{Forest, ForestArrays, Inputs, Leaves, Rows, Targets, TreeParams, Trees};
 
 /// The examples of the README are tests.

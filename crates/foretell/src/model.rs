@@ -338,7 +338,6 @@ impl Derived {
             let total: f64 = row.iter().sum();
             row.iter_mut().for_each(|p| *p /= total);
         }
-        let once = observation_counts.iter().filter(|&&n| n == 1).count() as f64;
         Derived {
             first,
             mean_after,
@@ -347,11 +346,18 @@ impl Derived {
                 Weighting::Next | Weighting::Propensity => vec![1.0 / actions as f64; actions],
             },
             unigram,
-            // Good–Turing, with half a symbol more so that it is never zero; at most a half for tiny logs.
-            unseen: ((once + 0.5) / (steps + 1.0)).min(0.5),
+            unseen: unseen(&observation_counts),
             fingerprints: Fingerprints::of(&model.alphabet),
         }
     }
+}
+
+/// The probability that the next observation is one never met, by how often each was (Good–Turing), with half a symbol more so
+/// that it is never zero; at most a half for tiny logs.
+pub(crate) fn unseen(counts: &[u64]) -> f64 {
+    let once = counts.iter().filter(|&&n| n == 1).count() as f64;
+    let steps = counts.iter().sum::<u64>() as f64;
+    ((once + 0.5) / (steps + 1.0)).min(0.5)
 }
 
 /// xᵀy

@@ -204,18 +204,6 @@ impl Moments {
         self.sums = Accumulator::new(&self.features, self.sums.wanted);
     }
 
-    /// Where two-stage regression would need too much memory.
-    pub(crate) fn check_size(&self) -> Result<()> {
-        let dim = self.features.tests.rows().max(self.features.histories.rows());
-        if self.sums.wanted == Wanted::JointAndCovariances && dim > LARGEST_COVARIANCE {
-            return Err(Error::data(
-                format!("two-stage regression on {dim} uncompressed sequences would need {} GiB", (dim * dim) >> 27),
-                "use the pseudo-inverse, shorter tests and histories, or a compressing projection",
-            ));
-        }
-        Ok(())
-    }
-
     /// The model.
     pub fn model(&self) -> Result<Model> {
         let solution = self.solve(matches!(self.kept, Kept::Cores(_)))?;
@@ -224,7 +212,7 @@ impl Moments {
 
     /// Everything but operators; with wide bases, if they are wanted.
     pub(crate) fn solve(&self, wide: bool) -> Result<Solution> {
-        self.check_size()?;
+        check_size(&self.features, self.sums.wanted)?;
         let most = wide.then_some(self.width * self.params.rank);
         let start = self.features.start_coordinate();
         if let Kept::Cores(cores) = &self.kept
@@ -273,11 +261,7 @@ impl Moments {
         if start_weight > 0.0 {
             return Ok(1.0 / start_weight);
         }
-        let room = self.rule.room;
-        Err(Error::data(
-            format!("no episode is longer than {room} steps, so none has room for a step and the longest test after it"),
-            "give longer episodes or a smaller max_test_length",
-        ))
+        Err(no_room(self.rule))
     }
 
     /// The model, with the operators of new logs in the bases that were found, wide ones if there are; and what is to be kept of
@@ -336,11 +320,33 @@ impl Moments {
     }
 }
 
-fn wanted(params: &LearnParams) -> Wanted {
+/// Which moments the regression needs.
+pub(crate) fn wanted(params: &LearnParams) -> Wanted {
     match params.regression {
         Regression::PseudoInverse => Wanted::Joint,
         Regression::TwoStage => Wanted::JointAndCovariances,
     }
+}
+
+/// Where two-stage regression would need too much memory.
+pub(crate) fn check_size(features: &Features, wanted: Wanted) -> Result<()> {
+    let dim = features.tests.rows().max(features.histories.rows());
+    if wanted == Wanted::JointAndCovariances && dim > LARGEST_COVARIANCE {
+        return Err(Error::data(
+            format!("two-stage regression on {dim} uncompressed sequences would need {} GiB", (dim * dim) >> 27),
+            "use the pseudo-inverse, shorter tests and histories, or a compressing projection",
+        ));
+    }
+    Ok(())
+}
+
+/// What is wrong where no episode has a cut.
+pub(crate) fn no_room(rule: CutRule) -> Error {
+    let room = rule.room;
+    Error::data(
+        format!("no episode is longer than {room} steps, so none has room for a step and the longest test after it"),
+        "give longer episodes or a smaller max_test_length",
+    )
 }
 
 /// The matrix with rows of zeros behind: for sequences that it has not met.

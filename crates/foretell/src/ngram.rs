@@ -210,6 +210,23 @@ impl NGram {
         }
     }
 
+    /// [`smooth`](Self::smooth) and [`weigh_whole_history`](Self::weigh_whole_history) for one observation: what `p` becomes, and how
+    /// often the observation, and any, followed the whole history, if that was counted.
+    pub(crate) fn of_one(&self, f: &Fingerprints, past: &Past, ao: ActionObservation, mut p: f64) -> (f64, Option<[f64; 2]>) {
+        let counts = |key: u64| {
+            let range = self.counts_of(key)?;
+            let given = range.clone().find(|&i| self.symbols[i] == ao.observation.0).map_or(0, |i| self.counts[i]);
+            let all = self.counts[range.clone()].iter().map(|&n| f64::from(n)).sum::<f64>();
+            Some((range.len() as f64, f64::from(given), all))
+        };
+        for key in past.contexts(f, ao.action) {
+            let Some((types, given, all)) = counts(key) else { break };
+            p = p * (types / (types + all)) + given / (types + all);
+        }
+        let whole = past.is_whole().then(|| past.contexts(f, ao.action).last()).flatten();
+        (p, whole.and_then(counts).map(|(_, given, all)| [given, all]))
+    }
+
     /// Takes `p`, worth `strength` observations, as prior of what follows the whole history, if that history was counted.
     ///
     /// Unlike those of a shorter context, these counts estimate just what is asked for.

@@ -27,6 +27,11 @@ impl Fingerprints {
         }
     }
 
+    /// How many actions and observations there are.
+    pub(crate) fn sizes(&self) -> (usize, usize) {
+        (self.actions.len(), self.observations.len())
+    }
+
     pub(crate) fn action(&self, a: crate::Action) -> u64 {
         self.actions[a.0 as usize]
     }

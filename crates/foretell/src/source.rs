@@ -102,7 +102,8 @@ impl Episodes {
         self.ends.clear();
     }
 
-    fn is_full(&self) -> bool {
+    /// Whether it has as many steps as are worked on at once.
+    pub(crate) fn is_full(&self) -> bool {
         self.steps.len() >= BATCH_STEPS
     }
 

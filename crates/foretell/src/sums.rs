@@ -190,6 +190,15 @@ impl Accumulator {
         }
     }
 
+    /// The same sums in a single lane, to be merged with others like it.
+    pub(crate) fn in_one_lane(mut self) -> Accumulator {
+        self.compact();
+        if let Layout::Buckets(lanes) = &mut self.layout {
+            lanes.truncate(1);
+        }
+        self
+    }
+
     /// The moments, times a factor: dividing by |Z| turns sums into probabilities and keeps the numbers near unity [H14 §7.1.3].
     pub(crate) fn matrices(&self, features: &Features, factor: f64) -> Matrices {
         let (tests, histories) = (features.tests.scales(), features.histories.scales());

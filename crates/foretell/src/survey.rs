@@ -77,9 +77,14 @@ impl Survey {
 
     /// Which cuts of the episodes are used.
     pub(crate) fn rule(&self, params: &LearnParams) -> CutRule {
-        match params.cuts {
-            Cuts::Complete => CutRule { room: params.max_test_length, limit: self.longest_truncated },
-            Cuts::Ragged => CutRule::RAGGED,
-        }
+        rule(params, self.longest_truncated)
+    }
+}
+
+/// Which cuts are used where the longest truncated episode is so long.
+pub(crate) fn rule(params: &LearnParams, longest_truncated: Option<usize>) -> CutRule {
+    match params.cuts {
+        Cuts::Complete => CutRule { room: params.max_test_length, limit: longest_truncated },
+        Cuts::Ragged => CutRule::RAGGED,
     }
 }

@@ -35,7 +35,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     }
     let input = args.input.open()?;
     let mut bar = LearningBar::new();
-    let found = diagnose(&input.logs, &args.recipe.params(), &mut |progress| bar.tell(progress));
+    let found = diagnose(&input.logs, &args.recipe.params()?, &mut |progress| bar.tell(progress));
     bar.finish();
     let found = found.map_err(|e| input.blame(e))?;
     if let Some(path) = &args.plot {

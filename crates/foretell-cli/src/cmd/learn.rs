@@ -106,7 +106,7 @@ fn bytes(text: &str) -> Result<usize, String> {
 }
 
 pub fn run(args: Args) -> anyhow::Result<()> {
-    let params = args.recipe.params();
+    let params = args.recipe.params()?;
     if !args.refine && args.refinement != RefineOverrides::default() {
         anyhow::bail!("--states, --layout, --em-rounds and --patience are of refinement: give --refine as well");
     }

@@ -1,0 +1,339 @@
+//! `foretell search`
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use clap::ValueEnum;
+use foretell::baselines::Test;
+use foretell::search::{FOLDS, Found, Judge, Phase, Search, Space, Tried, Untried, Valued, Values, most_valuable};
+use foretell::{LearnOverrides, LearnParams, LogTest, PlanParams, Projection, Seed, domains};
+use serde_json::json;
+
+use super::Preset;
+use crate::checkpoint::{self, CheckpointArgs, going_on};
+use crate::input::{LogArgs, Opened};
+use crate::progress::{RoundsBar, SearchBar};
+use crate::report::{self, plural};
+use crate::{config, output, plot};
+
+/// Rows of the table.
+const SHOWN: usize = 12;
+/// Episodes in which policies are tested in a domain, and rollouts and samples of logs where these are asked.
+const TEST_EPISODES: usize = 10_000;
+const ROLLOUTS: usize = 1;
+const REPLICATES: usize = 100;
+/// 97.5 % quantile of the normal distribution.
+const Z95: f64 = 1.96;
+/// The parameters that are searched, unless they are given.
+const SEARCHED: [&str; 8] =
+    ["test_projection", "history_projection", "test_dim", "history_dim", "max_test_length", "history_length", "rank", "mix"];
+
+/// Search for the parameters with which models predict held-out logs best
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    input: LogArgs,
+    /// File to write the parameters to, as TOML for `foretell learn --config`
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Recipe to start from, and to beat
+    #[arg(long, value_enum, default_value_t = Preset::Default)]
+    preset: Preset,
+    /// Projection of tests and of histories, instead of searching for it
+    #[arg(long, value_enum)]
+    projection: Option<Projection>,
+    #[command(flatten)]
+    overrides: LearnOverrides,
+    /// Parts of the logs, each of which is held out in turn
+    #[arg(long, value_name = "K", default_value_t = FOLDS)]
+    folds: usize,
+    /// Seconds after which to come to an end; 0 for as long as it takes, and then always the same result
+    #[arg(long, value_name = "SECONDS", default_value_t = 60.0)]
+    budget: f64,
+    /// Plan with the best N as well, on the beginning of the logs, and take what earns clearly more, if anything does; needs rewards
+    #[arg(long, value_name = "N")]
+    plan: Option<usize>,
+    /// Let the policies of --plan act here, instead of asking the held-out logs what they are worth
+    #[arg(long, value_name = "DOMAIN", requires = "plan")]
+    domain: Option<String>,
+    /// Draw held-out likelihood by dimension and by rank to a file, .svg or .png
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+    #[command(flatten)]
+    checkpoint: CheckpointArgs,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Says of each parameter that is searched that it is.
+pub fn with_searched(command: clap::Command) -> clap::Command {
+    SEARCHED.into_iter().fold(command, |command, name| {
+        command.mut_arg(name, |arg| {
+            let help = format!("{} [searched, unless given]", arg.get_help().cloned().unwrap_or_default());
+            arg.help(help)
+        })
+    })
+}
+
+pub fn run(args: Args) -> anyhow::Result<()> {
+    let (base, fixed) = base(&args);
+    base.validate()?;
+    check(&args, &base)?;
+    let domain = args.domain.as_deref().map(domains::get).transpose()?;
+    let input = args.input.open()?;
+    let space = Space::around(&base, &fixed);
+    let mut checkpoint = args.checkpoint.open(|| {
+        Ok(json!({
+            "verb": "search", "logs": input.logs.identity()?, "base": base, "fixed": fixed, "folds": args.folds,
+        }))
+    })?;
+    let started = Instant::now();
+    let mut bar = SearchBar::new();
+    let mut tell = |progress| bar.tell(progress);
+    let mut spent = || started.elapsed().as_secs_f64() / args.budget;
+    let mut search = Search::new(&base, space).folds(args.folds).progress(&mut tell);
+    if args.budget > 0.0 {
+        search = search.budget(&mut spent);
+    }
+    if let Some(checkpoint) = &mut checkpoint {
+        search = search.checkpoint(going_on(checkpoint));
+    }
+    let found = search.run(&input.logs);
+    bar.finish();
+    let found = found.map_err(|e| input.blame(e))?;
+    let valued = match args.plan {
+        Some(n) => values(&args, &found, n, &input, domain.as_ref())?,
+        None => Vec::new(),
+    };
+    let chosen = if valued.is_empty() { &found.chosen.params } else { &valued[most_valuable(&valued)].params };
+    let seconds = started.elapsed().as_secs_f64();
+    output::write(&args.output, &config::text(&comments(&args, &found, &valued, chosen), chosen)?)?;
+    if let Some(path) = &args.plot {
+        foretell_plots::save(&plot::search(&found), path)?;
+    }
+    if args.json {
+        report::json(&json!({ "config": args.output, "params": chosen, "seconds": seconds, "found": found, "values": valued }))?;
+    } else {
+        say(&args, &found, &valued, chosen, seconds)?;
+    }
+    checkpoint::finish(checkpoint)
+}
+
+/// Where the search begins, and what of it stays.
+fn base(args: &Args) -> (LearnParams, LearnOverrides) {
+    let mut fixed = args.overrides.clone();
+    fixed.test_projection = fixed.test_projection.or(args.projection);
+    fixed.history_projection = fixed.history_projection.or(args.projection);
+    (fixed.apply(args.preset.learning()), fixed)
+}
+
+/// Whatever can be refused before any work.
+fn check(args: &Args, base: &LearnParams) -> anyhow::Result<()> {
+    if args.output == Path::new("-") {
+        anyhow::bail!("standard output has the report; name a file for the parameters");
+    }
+    output::check(&args.output)?;
+    args.input.refuse_as_output(&args.output)?;
+    if let Some(plot) = &args.plot {
+        foretell_plots::check_name(plot)?;
+        output::check(plot)?;
+    }
+    args.checkpoint.refuse_standard_input(&args.input)?;
+    if !(args.budget >= 0.0 && args.budget.is_finite()) {
+        anyhow::bail!("--budget {}: give seconds, or 0 for as long as it takes", args.budget);
+    }
+    if args.plan == Some(0) {
+        anyhow::bail!("--plan 0: give the number of candidates to plan with, or leave it out");
+    }
+    if i64::try_from(base.seed).is_err() {
+        anyhow::bail!("--seed {}: files of parameters have no numbers above {}; use a smaller seed", base.seed, i64::MAX);
+    }
+    Ok(())
+}
+
+/// What the policies of the best are worth; what likelihood has chosen comes first.
+fn values(
+    args: &Args,
+    found: &Found,
+    most: usize,
+    input: &Opened,
+    domain: Option<&foretell::Domain>,
+) -> anyhow::Result<Vec<Valued>> {
+    let mut candidates = vec![found.chosen.params.clone()];
+    // The weight of the n-gram does not enter states.
+    let alike = |x: &LearnParams, y: &LearnParams| LearnParams { mix: 0.0, ..x.clone() } == LearnParams { mix: 0.0, ..y.clone() };
+    let finals = found.tried.iter().filter(|tried| tried.phase == Phase::Final).map(|tried| &tried.params);
+    for params in finals {
+        if candidates.len() < most && !candidates.iter().any(|other| alike(other, params)) {
+            candidates.push(params.clone());
+        }
+    }
+    if !candidates.iter().any(|other| alike(other, &found.base.params)) {
+        candidates.push(found.base.params.clone());
+    }
+    let planning = PlanParams::default();
+    let judge = match domain {
+        Some(domain) => Judge::Domain(Test {
+            domain,
+            episodes: TEST_EPISODES,
+            max_steps: domain.horizon,
+            discount: domain.discount,
+            seed: Seed(found.base.params.seed),
+        }),
+        None => Judge::Logs(LogTest {
+            max_steps: found.longest,
+            discount: planning.discount,
+            rollouts: ROLLOUTS,
+            replicates: REPLICATES,
+            seed: Seed(found.base.params.seed),
+        }),
+    };
+    let mut bar = RoundsBar::new("planning", candidates.len() as u64);
+    let values = Values { folds: args.folds, planning, judge };
+    let valued = values.of(&input.logs, &candidates, &mut |done| bar.tell(done as u64)).map_err(|e| input.blame(e));
+    bar.finish();
+    Ok(valued?)
+}
+
+/// What the file says of itself.
+fn comments(args: &Args, found: &Found, valued: &[Valued], chosen: &LearnParams) -> Vec<String> {
+    let Found { episodes, steps, folds, base, .. } = found;
+    let mut lines = vec![
+        format!("Parameters of foretell learn, found by foretell search {}", env!("CARGO_PKG_VERSION")),
+        format!("logs: {} ({episodes} episodes, {steps} steps), {folds} folds", args.input.named()),
+    ];
+    let likelihood = |name: &str, tried: &Tried| format!("{name}: {:.5} nats per held-out step", tried.nats);
+    lines.push(likelihood(preset(args), base));
+    match found.tried.iter().chain([base]).find(|tried| tried.phase == Phase::Final && tried.params == *chosen) {
+        Some(tried) if tried.params != base.params => {
+            lines.push(format!("{}, gain {:.5} ± {:.5}", likelihood("these", tried), tried.gain, Z95 * tried.error));
+        }
+        _ => lines.push(format!("nothing was clearly better than {}, so these are its parameters", preset(args))),
+    }
+    if let Some(Valued { value: Some(value), .. }) = valued.iter().find(|valued| valued.params == *chosen) {
+        lines.push(format!("planned with, they are worth {:.4} ± {:.4}", value.value, value.ci95));
+    }
+    lines.push(format!("use: foretell learn LOGS --config {} -o model.safetensors", args.output.display()));
+    if chosen.mix > 0.0 {
+        lines.push("mix is for the linear model: with --refine, give --mix 0 as well".into());
+    }
+    lines
+}
+
+fn preset(args: &Args) -> &'static str {
+    match args.preset {
+        Preset::Default => "default",
+        Preset::Paper => "paper",
+    }
+}
+
+fn say(args: &Args, found: &Found, valued: &[Valued], chosen: &LearnParams, seconds: f64) -> anyhow::Result<()> {
+    let (episodes, steps) = (plural(found.episodes, "episode"), plural(found.steps, "step"));
+    let tried = plural(found.tried.len() as u64, "candidate");
+    report::say(format!("{tried} compared on {episodes}, {steps} in {seconds:.1} s"))?;
+    if found.skipped > 0 {
+        report::say(format!("skipped {}", plural(found.skipped, "bad episode")))?;
+    }
+    if found.is_cut {
+        report::say("the logs go on: searched with their beginning, which is enough to compare")?;
+    }
+    let name = preset(args);
+    report::say(format!("\nheld-out log-likelihood, nats per step, on all {} folds; gain over {name}, ± 95 %", found.folds))?;
+    let mut rows: Vec<&Tried> = found.tried.iter().filter(|tried| tried.phase == Phase::Final).take(SHOWN).collect();
+    if !rows.iter().any(|tried| tried.params == found.base.params) {
+        rows.push(&found.base);
+    }
+    let header = ["", "projection", "dims", "tests", "histories", "rank", "mix", "nats", "gain", "±"];
+    report::say(report::table(&header, rows.iter().map(|tried| row(tried, found, chosen, name))))?;
+    if !valued.is_empty() {
+        say_values(args, valued, chosen)?;
+    }
+    say_untried(&found.untried)?;
+    report::say(format!("\n{}", verdict(found, chosen, valued, name)))?;
+    if chosen.mix > 0.0 {
+        report::say("mix is for the linear model: with --refine, give --mix 0 as well")?;
+    }
+    let output = args.output.display();
+    report::say(format!("next: foretell learn {} --config {output} -o model.safetensors", args.input.named()))?;
+    Ok(())
+}
+
+fn row(tried: &Tried, found: &Found, chosen: &LearnParams, base: &str) -> Vec<String> {
+    let mark = match (tried.params == *chosen, tried.params == found.base.params) {
+        (true, _) => "→",
+        (_, true) => base,
+        _ => "",
+    };
+    let mut row = vec![mark.to_string()];
+    row.extend(shape(&tried.params));
+    row.push(tried.params.rank.to_string());
+    row.push(tried.params.mix.to_string());
+    row.extend([tried.nats, tried.gain, Z95 * tried.error].map(|nats| format!("{nats:.5}")));
+    row
+}
+
+/// Projection, dimensions, lengths of tests and of histories.
+fn shape(params: &LearnParams) -> [String; 4] {
+    let both = |x: String, y: String| if x == y { x } else { format!("{x}, {y}") };
+    let of = |projection: Projection| projection.to_possible_value().map_or(String::new(), |value| value.get_name().to_string());
+    let dim = |projection, dim: usize| if projection == Projection::Identity { "all".into() } else { dim.to_string() };
+    let histories = match params.history {
+        foretell::History::Prefix => "whole".into(),
+        foretell::History::Suffix => params.history_length.to_string(),
+    };
+    let dims = [dim(params.test_projection, params.test_dim), dim(params.history_projection, params.history_dim)];
+    let [tests_dim, histories_dim] = dims;
+    let projection = both(of(params.test_projection), of(params.history_projection));
+    [projection, both(tests_dim, histories_dim), params.max_test_length.to_string(), histories]
+}
+
+fn say_values(args: &Args, valued: &[Valued], chosen: &LearnParams) -> anyhow::Result<()> {
+    let by =
+        args.domain.as_ref().map_or("the held-out logs, by fitted-Q evaluation".into(), |domain| format!("acting in {domain}"));
+    report::say(format!("\nwhat their policies are worth, discounted, by {by}"))?;
+    let rows = valued.iter().map(|valued| {
+        let mut row = vec![if valued.params == *chosen { "→".to_string() } else { String::new() }];
+        row.extend(shape(&valued.params));
+        row.push(valued.params.rank.to_string());
+        match (&valued.value, &valued.why) {
+            (Some(value), _) => row.extend([format!("{:.4}", value.value), format!("{:.4}", value.ci95)]),
+            (None, why) => row.extend(["–".into(), why.clone().unwrap_or_default()]),
+        }
+        row
+    });
+    report::say(report::table(&["", "projection", "dims", "tests", "histories", "rank", "value", "± 95 %"], rows))?;
+    Ok(())
+}
+
+/// What was not tried, those with the same reason in one line.
+fn say_untried(untried: &[Untried]) -> anyhow::Result<()> {
+    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
+    for untried in untried {
+        let [projection, dims, tests, histories] = shape(&untried.params);
+        let name = format!("{projection} {dims} ({tests}, {histories})");
+        match reasons.iter_mut().find(|(why, _)| *why == untried.why) {
+            Some((_, names)) => names.push(name),
+            None => reasons.push((&untried.why, vec![name])),
+        }
+    }
+    if !reasons.is_empty() {
+        report::say("\nnot tried: projection, dimension (lengths of tests, histories)")?;
+    }
+    for (why, names) in reasons {
+        report::say(format!("  {why}: {}", names.join(", ")))?;
+    }
+    Ok(())
+}
+
+fn verdict(found: &Found, chosen: &LearnParams, valued: &[Valued], name: &str) -> String {
+    let Found { chosen: by_likelihood, base, .. } = found;
+    if !valued.is_empty() && *chosen != by_likelihood.params {
+        return "chosen by what its policy is worth, which is clearly more than that of what predicts best".into();
+    }
+    if by_likelihood.params == base.params {
+        return format!("nothing is better than {name} by more than chance explains, so that is chosen");
+    }
+    let Tried { gain, error, .. } = by_likelihood;
+    format!("chosen: it predicts better than {name} by {gain:.5} ± {:.5} nats per step", Z95 * error)
+}
