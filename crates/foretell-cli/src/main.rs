@@ -8,9 +8,11 @@ mod game;
 mod input;
 mod names;
 mod output;
+mod page;
 mod plot;
 mod progress;
 mod report;
+mod run;
 mod screen;
 mod show;
 
@@ -52,6 +54,7 @@ enum Verb {
     Agent(cmd::agent::Args),
     Solve(cmd::solve::Args),
     Export(cmd::export::Args),
+    Report(cmd::report::Args),
 }
 
 /// The command line, with the defaults of all parameters written into its help.
@@ -90,6 +93,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Verb::Agent(args) => cmd::agent::run(args),
         Verb::Solve(args) => cmd::solve::run(args),
         Verb::Export(args) => cmd::export::run(args),
+        Verb::Report(args) => cmd::report::run(args),
     })
 }
 

@@ -70,6 +70,11 @@ impl AgentParams {
         }
         Ok(())
     }
+
+    /// Episodes that a round samples, counted from 0: rounds get equal shares, the first what is left over as well.
+    pub fn share(&self, round: usize) -> usize {
+        self.episodes / self.agent_rounds + if round == 0 { self.episodes % self.agent_rounds } else { 0 }
+    }
 }
 
 /// An agent in a domain: each item of the iterator is a round.
@@ -171,9 +176,8 @@ impl<'d> Agent<'d> {
     }
 
     fn sample(&mut self) -> Result<()> {
-        let AgentParams { agent_rounds, episodes, sampling, epsilon, .. } = self.params;
-        // Rounds get equal shares, the first what is left over.
-        let share = episodes / agent_rounds + if self.round == 0 { episodes % agent_rounds } else { 0 };
+        let AgentParams { sampling, epsilon, .. } = self.params;
+        let share = self.params.share(self.round);
         let seed = self.seed.stream("agent").index(self.round as u64);
         let (domain, actions) = (self.domain, self.domain.alphabet().actions().len());
         let current = self.plan.as_ref().filter(|_| sampling == Sampling::EpsilonGreedy);

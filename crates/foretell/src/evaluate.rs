@@ -45,6 +45,13 @@ pub struct CalibrationBin {
     pub predictions: u64,
 }
 
+impl CalibrationBin {
+    /// Half the width of a 95 % interval of the share that came true, √(q(1 − q)/n) · 1.96, as if predictions were independent.
+    pub fn ci95(&self) -> f64 {
+        Z95 * (self.observed * (1.0 - self.observed) / self.predictions.max(1) as f64).sqrt()
+    }
+}
+
 /// How sure an ensemble is, and how rightly.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Sureness {
