@@ -4,16 +4,23 @@
 //! any network. Parts that nothing is known of say how to get them.
 
 mod episodes;
+mod gather;
 mod headlines;
+mod heard;
 mod parameters;
 mod parts;
+mod subject;
+mod words;
 
 use serde::Serialize;
 
-pub use episodes::{Episodes, along, played};
-pub use headlines::{Headline, for_model, for_policy};
-pub use parameters::{Group, group};
-pub use parts::{Data, Earned, Estimates, Foresight, LogFile, Spectrum};
+use episodes::{Episodes, along, played};
+use headlines::{Headline, for_model, for_policy};
+use parameters::{Group, group};
+use parts::{Data, Earned, Estimates, Foresight, LogFile, Spectrum};
+
+pub use heard::Heard;
+pub use subject::{Subject, Wishes};
 
 use crate::run::Round;
 
@@ -40,6 +47,11 @@ pub enum Part<T> {
 }
 
 impl<T> Part<T> {
+    /// A part that is found on logs.
+    fn needs_logs(what: &str) -> Part<T> {
+        Part::Missing(format!("{what}: give logs that it has not seen, with --logs LOGS."))
+    }
+
     /// The part, if it is here.
     pub fn here(&self) -> Option<&T> {
         match self {
@@ -83,7 +95,7 @@ pub struct Page {
 impl Page {
     /// The page as a file of its own.
     pub fn html(&self) -> String {
-        let data = serde_json::to_string(self).expect("a page is plain data");
+        let data = unbroken(&serde_json::to_string(self).expect("a page is plain data"));
         let sentence = |h: &Headline| format!("<li><b>{}</b> {} <i>{}</i></li>", text(&h.value), text(&h.label), text(&h.note));
         let numbers: String = self.headlines.iter().map(sentence).collect();
         let about: String = self.about.iter().map(|sentence| format!("<p>{}</p>", text(sentence))).collect();
@@ -138,7 +150,12 @@ fn text(text: &str) -> String {
         '"' => "&quot;".to_string(),
         c => c.to_string(),
     };
-    text.chars().map(escaped).collect()
+    unbroken(text).chars().map(escaped).collect()
+}
+
+/// Numbers that stay on one line, with their digits and units.
+fn unbroken(text: &str) -> String {
+    text.replace('\u{2009}', "\u{202f}").replace(" %", "\u{a0}%")
 }
 
 /// JSON that nothing in a page can take for HTML: these characters stand in strings only.

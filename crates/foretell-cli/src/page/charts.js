@@ -30,12 +30,19 @@ function number(x, digits = 3) {
   let text = x.toFixed(Math.min(places, 6));
   if (text.includes(".")) text = text.replace(/0+$/, "").replace(/\.$/, "");
   const [whole, part] = text.replace("-", "").split(".");
-  const grouped = whole.length > 4 ? whole.replace(/\B(?=(\d{3})+$)/g, "\u2009") : whole;
+  const grouped = whole.length > 4 ? whole.replace(/\B(?=(\d{3})+$)/g, "\u202f") : whole;
   return (x < 0 && Number(text) !== 0 ? "−" : "") + grouped + (part ? "." + part : "");
 }
 
 const fixed = (digits) => (x) => (isNumber(x) ? x.toFixed(digits).replace("-", "−") : "–");
-const percent = (p) => (isNumber(p) ? (p > 0 && p < 0.0005 ? "< 0.1" : (100 * p).toFixed(p >= 0.0995 && p < 0.9995 ? 0 : 1)) + " %" : "–");
+
+/** 0.123 as 12 %; small shares, and large ones that are not all, with a digit more. */
+function percent(p) {
+  if (!isNumber(p)) return "–";
+  if (p > 0 && p < 0.0005) return "<\u202f0.1\u00a0%";
+  const digits = p === 0 || p === 1 || (p >= 0.0995 && p < 0.9995) ? 0 : 1;
+  return (100 * p).toFixed(digits) + "\u00a0%";
+}
 
 /** About n round numbers between two. */
 function ticks(low, high, n) {
@@ -59,7 +66,10 @@ function scale(low, high, from, to, isLog) {
     const every = Math.max(1, Math.ceil((last - first) / 6));
     marks = [];
     for (let k = first; k <= last; k += every) marks.push(10 ** k);
-    if (marks.length < 2) marks = ticks(low, high, 4).filter((x) => x > 0);
+    if (marks.length < 3) {
+      const finer = [first - 1, first, first + 1, first + 2].flatMap((k) => [1, 2, 5].map((m) => m * 10 ** k));
+      marks = finer.filter((x) => x >= low && x <= high);
+    }
   }
   return { at, ticks: (n) => marks || ticks(low, high, n) };
 }
@@ -223,6 +233,20 @@ function lineChart(spec) {
   return figure;
 }
 
+/**
+ * From where to where bars are drawn. One that reaches many times further than all others would squeeze them flat: it is cut, and
+ * drawn as going on.
+ */
+function barRange(bars, mark) {
+  const ends = bars.map((b) => [b.value - (b.half || 0), b.value + (b.half || 0)]).concat(mark ? [[mark.at, mark.at]] : []);
+  const [lows, highs] = [ends.map((e) => Math.min(0, e[0])).sort((a, b) => a - b), ends.map((e) => Math.max(0, e[1])).sort((a, b) => b - a)];
+  let [low, high] = [lows[0], highs[0]];
+  const rest = highs[Math.min(1, highs.length - 1)] - lows[Math.min(1, lows.length - 1)];
+  if (bars.length > 2 && rest > 0 && low < lows[1] - 5 * rest) low = lows[1] - 0.35 * rest;
+  if (bars.length > 2 && rest > 0 && high > highs[1] + 5 * rest) high = highs[1] + 0.35 * rest;
+  return [low, high > low ? high : low + 1];
+}
+
 /** Bars with whiskers, from zero. spec: { title, desc, label, text, bars: [{name, value, half, own}], mark: {at, name} } */
 function barChart(spec) {
   const id = "chart" + ++charts;
@@ -237,9 +261,9 @@ function barChart(spec) {
     const values = 92;
     const top = spec.mark ? 24 : 6;
     const height = top + row * bars.length + 40;
-    const ends = bars.flatMap((b) => [b.value - (b.half || 0), b.value + (b.half || 0)]).concat([0], spec.mark ? [spec.mark.at] : []);
-    const [low, high] = [Math.min(...ends), Math.max(...ends)];
-    const s = scale(low, high === low ? low + 1 : high, names + (low < 0 ? 10 : 0), width - values, false);
+    const [low, high] = barRange(bars, spec.mark);
+    const linear = scale(low, high, names + (low < 0 ? 10 : 0), width - values, false);
+    const s = { ...linear, at: (x) => linear.at(Math.min(high, Math.max(low, x))) };
     const svg = sv("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "img", "aria-labelledby": `${id}t ${id}d` },
       sv("title", { id: id + "t" }, spec.title), sv("desc", { id: id + "d" }, spec.desc));
     const bottom = height - 40;
@@ -256,7 +280,10 @@ function barChart(spec) {
         sv("rect", { x: 0, y: y - (narrow ? 18 : 6), width, height: row - 2, style: "fill:transparent" }),
         sv("text", { class: b.own ? "strong" : "", x: narrow ? 2 : names - 10, y: narrow ? y - 5 : middle + 4, "text-anchor": narrow ? "start" : "end", "font-weight": b.own ? 700 : 400, "font-size": 13 }, b.name),
         sv("rect", { x: x0, y, width: Math.max(1.5, x1 - x0), height: tall, rx: 3, style: `fill:var(--${b.own ? "own" : "line5"});opacity:${b.own ? 1 : 0.75}` }));
-      if (b.half) {
+      if (b.value < low || b.value > high) { // it goes on
+        const x = s.at(b.value), to = b.value < low ? -1 : 1;
+        group.append(sv("path", { d: `M${x - to * 9} ${y - 1}l${to * 6} ${tall / 2 + 1}l${-to * 6} ${tall / 2 + 1}`, style: "stroke:var(--card);stroke-width:3;fill:none" }));
+      } else if (b.half) {
         const [l, r] = [s.at(b.value - b.half), s.at(b.value + b.half)];
         group.append(sv("path", { d: `M${l} ${middle}H${r}M${l} ${middle - 5}V${middle + 5}M${r} ${middle - 5}V${middle + 5}`, style: "stroke:var(--ink);stroke-width:1.4;fill:none" }));
       }
@@ -277,9 +304,13 @@ function barChart(spec) {
   return el("figure", { style: "margin:0" }, host);
 }
 
+/** Names with more letters stand above their bars. */
+const LONG = 14;
+
 /** Names with bars of their shares. rows: [{name, value, share, kind, title}] */
 function shareBars(rows, label) {
-  return el("div", { class: "bars", role: "list", "aria-label": label },
+  const isLong = rows.some((r) => r.name.length > LONG);
+  return el("div", { class: isLong ? "bars long" : "bars", role: "list", "aria-label": label },
     rows.map((r) => el("div", { class: "row " + (r.kind || ""), role: "listitem" },
       el("span", { class: "name", title: r.name }, r.name),
       el("span", { class: "track", "aria-hidden": "true" }, el("i", { style: `width:${(100 * Math.max(0, Math.min(1, r.share))).toFixed(2)}%` })),

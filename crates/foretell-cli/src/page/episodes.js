@@ -35,6 +35,11 @@ function strip(steps, choose) {
   return { host, move: (i) => { now = i; redraw(); } };
 }
 
+/** A drawing in which the one who acts, @, stands out. */
+function marked(text) {
+  return text.split(/(@)/).map((part) => (part === "@" ? el("b", { class: "hit" }, part) : part));
+}
+
 /** What was thought before a step, and what came of it. */
 function facts(episode, step, i, about) {
   const cards = [];
@@ -69,9 +74,10 @@ function facts(episode, step, i, about) {
   }
   const before = i === 0 ? episode.picture : episode.steps[i - 1].picture;
   if (before || step.picture) {
-    card("What it could not see", el("div", { style: "display:flex;gap:12px;flex-wrap:wrap" },
-      before ? el("div", {}, el("div", { class: "small soft" }, "before"), el("pre", { class: "map", tabindex: 0 }, before)) : null,
-      step.picture ? el("div", {}, el("div", { class: "small soft" }, "after"), el("pre", { class: "map", tabindex: 0 }, step.picture)) : null));
+    const map = (when, text) => (text ? el("div", { style: "max-width:100%" }, el("div", { class: "small soft" }, when), el("pre", { class: "map" }, marked(text))) : null);
+    card("What it could not see", el("div", { class: "maps" }, map("before", before), map("after", step.picture)),
+      el("p", { class: "small soft", style: "margin:.5rem 0 0" }, "The hidden state of the system.", `${before}${step.picture}`.includes("@") ? " @ is where it is." : ""));
+    cards[cards.length - 1].className = "whole";
   }
   return el("div", { class: "facts" }, cards);
 }

@@ -63,17 +63,22 @@ section("foresight", "Foresight", "How well does it foretell?", page.foresight, 
   const looked = f.lines.map((l) => ({ ...looks(l), name: l.name, source: l.points }));
   const has = (who) => f.lines.some((l) => l.who === who);
   const chart = (i) => {
-    const of = (h) => (i === 0 ? { y: h.log_likelihood, half: h.ci95 } : { y: h.log_likelihood / h.horizon, half: h.ci95 / h.horizon });
+    const own = new Map(looked[0].source.map((h) => [h.horizon, h.log_likelihood]));
+    const of = (h) => [
+      { y: h.log_likelihood, half: h.ci95 },
+      { y: h.log_likelihood / h.horizon, half: h.ci95 / h.horizon },
+      { y: h.log_likelihood - own.get(h.horizon) },
+    ][i];
     return lineChart({
       title: "Log-likelihood of held-out logs by horizon", desc: "One line for each way to foretell; higher is better.",
-      x: { label: "horizon: steps from the start of an episode", short: "horizon", whole: true }, y: { label: i === 0 ? "mean log-probability of all observations so far, nats" : "the same for each step, nats" },
+      x: { label: "horizon: steps from the start of an episode", short: "horizon", whole: true }, y: { label: ["mean log-probability of all observations so far, nats", "the same for each step, nats", "how much better than this model, nats"][i] },
       series: looked.map((l) => ({ ...l, points: l.source.map((h) => ({ x: h.horizon, ...of(h) })) })),
     });
   };
   return [
     p(`Each line is the mean log-probability of all that was observed in the first steps of an episode, given what was done, over ${number(f.episodes)} episodes that were not learned from. Higher is better and 0 would be certainty; lines fall because more steps are harder to get all right. Bands are 95 % intervals.`),
     p(has("truth") ? "The dashed line is the exact model, which nobody can beat in the long run: the nearer, the better. " : "", "n-grams only count what followed the same last steps: a model should be above them."),
-    views(["all steps together", "per step"], chart),
+    views(["all steps together", "per step", "beside this model"], chart),
     el("p", { class: "small soft", style: "margin:.6rem 0 0" }, `The filter lost track ${number(f.lost)} times in ${number(f.steps)} steps.`,
       f.sureness ? ` The ensemble's predictions spread by ${number(f.sureness.spread)} on average${isNumber(f.sureness.coverage) ? `; two spreads cover the truth in ${percent(f.sureness.coverage)} of them` : ""}.` : ""),
   ];

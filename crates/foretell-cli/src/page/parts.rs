@@ -207,6 +207,16 @@ pub struct Earned {
     pub bound: Option<f64>,
 }
 
+impl Earned {
+    /// The best of the policies that know no more than ours and earned more, discounted.
+    pub fn better(&self) -> Option<&Tested> {
+        let own = self.policies.iter().position(|t| t.policy == self.own)?;
+        let earned = |t: &Tested| t.returns.discounted_return;
+        let best = self.policies[..own].iter().max_by(|x, y| earned(x).total_cmp(&earned(y)))?;
+        (earned(best) > earned(&self.policies[own])).then_some(best)
+    }
+}
+
 /// What logs say a policy would earn.
 #[derive(Debug, Serialize)]
 pub struct Estimates {
