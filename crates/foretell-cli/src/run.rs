@@ -1,7 +1,7 @@
 //! What `foretell agent` did, as its `--json` tells and `foretell report` reads.
 
 use foretell::baselines::Tested;
-use foretell::{AgentParams, LearnParams, PlanParams, Returns, Trajectory};
+use foretell::{Agent, AgentParams, LearnParams, PlanParams, Returns, Trajectory};
 use serde::{Deserialize, Serialize};
 
 /// A run of the agent.
@@ -52,43 +52,48 @@ pub struct Round {
     pub episodes: usize,
     /// What was earned while this round sampled.
     pub sampled: Returns,
-    /// What its plan is worth by its own estimate; not known of rounds that a checkpoint had done.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// What its plan is worth by its own estimate.
     pub value: Option<f64>,
 }
 
-/// What the rounds of a run sampled; `values` has what their plans promised, by number.
-pub fn rounds(params: &AgentParams, episodes: &[Trajectory], discount: f64, values: &[(usize, f64)]) -> Vec<Round> {
-    let mut done = 0;
-    let round = |i: usize| {
-        let begun = done;
-        done = (done + params.share(i)).min(episodes.len());
-        let value = values.iter().find(|(number, _)| *number == i + 1).map(|(_, value)| *value);
-        let sampled = Returns::of(episodes[begun..done].iter().cloned(), discount);
-        Round { number: i + 1, episodes: done, sampled, value }
+/// What the rounds of an agent sampled and promised.
+pub fn rounds(params: &AgentParams, agent: &Agent<'_>, discount: f64) -> Vec<Round> {
+    let shares = shared_out(params, agent.episodes());
+    let round = |(i, (episodes, &value)): (usize, (&[Trajectory], &Option<f64>))| {
+        let sampled = Returns::of(episodes.iter().cloned(), discount);
+        Round { number: i + 1, episodes: (0..=i).map(|i| params.share(i)).sum(), sampled, value }
     };
-    (0..params.agent_rounds).map(round).collect()
+    shares.into_iter().zip(agent.promised()).enumerate().map(round).collect()
+}
+
+/// The episodes of each round.
+fn shared_out<'e>(params: &AgentParams, mut episodes: &'e [Trajectory]) -> Vec<&'e [Trajectory]> {
+    let share = |i| {
+        let (own, rest) = episodes.split_at(params.share(i).min(episodes.len()));
+        episodes = rest;
+        own
+    };
+    (0..params.agent_rounds).map(share).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use foretell::{ActionObservation, End};
+    use foretell::{Seed, domains};
 
     #[test]
     fn rounds_share_the_episodes_out_and_the_first_has_what_is_left_over() {
-        let episode = |reward: f64| Trajectory {
-            steps: vec![ActionObservation::new(0, 0)],
-            rewards: vec![Some(reward)],
-            action_probabilities: vec![],
-            end: End::Truncated,
-        };
-        let episodes: Vec<Trajectory> = [2.0, 2.0, 5.0, 5.0, 5.0, 7.0, 7.0].into_iter().map(episode).collect();
-        let params = AgentParams { agent_rounds: 3, episodes: 7, ..AgentParams::default() };
-        let told = rounds(&params, &episodes, 1.0, &[(3, 0.5)]);
-        let sampled: Vec<(usize, usize, u64, f64)> =
-            told.iter().map(|r| (r.number, r.episodes, r.sampled.episodes, r.sampled.mean_return)).collect();
-        assert_eq!(sampled, [(1, 3, 3, 3.0), (2, 5, 2, 5.0), (3, 7, 2, 7.0)]);
-        assert_eq!(told.iter().map(|r| r.value).collect::<Vec<_>>(), [None, None, Some(0.5)]);
+        let tiger = domains::get("tiger").unwrap();
+        let params = AgentParams { agent_rounds: 3, episodes: 32, refine: false, ..AgentParams::default() };
+        let learning = LearnParams { test_dim: 64, history_dim: 64, rank: 4, ..LearnParams::default() };
+        let planning = PlanParams { rounds: 3, trees: 2, ..PlanParams::default() };
+        let mut agent = Agent::new(&tiger, params.clone(), learning, planning, Seed(1)).unwrap();
+        let values: Vec<f64> = agent.by_ref().map(|round| round.unwrap().fitted.unwrap().start_value).collect();
+        let told = rounds(&params, &agent, 1.0);
+        let counts: Vec<(usize, usize, u64)> = told.iter().map(|r| (r.number, r.episodes, r.sampled.episodes)).collect();
+        assert_eq!(counts, [(1, 12, 12), (2, 22, 10), (3, 32, 10)]);
+        let second = Returns::of(agent.episodes()[12..22].iter().cloned(), 1.0);
+        assert_eq!(told[1].sampled, second);
+        assert_eq!(told.iter().map(|r| r.value.unwrap()).collect::<Vec<_>>(), values);
     }
 }

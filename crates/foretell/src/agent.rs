@@ -88,6 +88,8 @@ pub struct Agent<'d> {
     round: usize,
     stage: Stage,
     episodes: Vec<Trajectory>,
+    /// What each round's plan is worth by its own estimate.
+    promised: Vec<Option<f64>>,
     /// Of this round, once there is one.
     model: Option<Model>,
     plan: Option<Plan>,
@@ -138,6 +140,7 @@ impl<'d> Agent<'d> {
             round: 0,
             stage: Stage::Begun,
             episodes: Vec::new(),
+            promised: Vec::new(),
             model: None,
             plan: None,
             checkpoint: None,
@@ -168,6 +171,11 @@ impl<'d> Agent<'d> {
     /// Rounds done so far.
     pub fn rounds(&self) -> usize {
         self.round
+    }
+
+    /// What the plan of each round so far is worth at the start, by its own estimate.
+    pub fn promised(&self) -> &[Option<f64>] {
+        &self.promised
     }
 
     /// The plan of the last round.
@@ -231,6 +239,7 @@ impl<'d> Agent<'d> {
         let episodes = self.logs().open(model.alphabet().clone())?.collect::<Result<Vec<_>>>()?;
         let mut fitted = None;
         self.plan = Some(plan(model, &episodes, &self.planning, &mut |round| fitted = Some(round))?);
+        self.promised.push(fitted.map(|round| round.start_value).filter(|value| value.is_finite()));
         self.model = None;
         self.round += 1;
         self.reach(Stage::Begun)?;

@@ -260,6 +260,15 @@ mod tests {
     }
 
     #[test]
+    fn a_digest_is_the_same_read_at_once_or_in_parts() {
+        let bytes: Vec<u8> = (0..200_000u32).map(|i| (i % 251) as u8).collect();
+        assert_eq!(digest_of(&bytes[..]).unwrap(), digest(&bytes));
+        let (first, rest) = bytes.split_at(77);
+        assert_eq!(digest_of(first.chain(rest)).unwrap(), digest(&bytes));
+        assert_ne!(digest_of(rest).unwrap(), digest(&bytes));
+    }
+
+    #[test]
     fn what_was_saved_is_there_after_a_stop() {
         let above = tempfile::tempdir().unwrap();
         let folder = above.path().join("new/folder");

@@ -379,3 +379,18 @@ impl<'p> Translation<'p> {
         ActionObservation::new(self.actions[ao.action.0 as usize], o)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::returns::Mean;
+
+    #[test]
+    fn the_interval_of_a_share_is_that_of_a_mean_of_zeros_and_ones() {
+        let bin = CalibrationBin { predicted: 0.2, observed: 0.25, predictions: 40_000 };
+        let mean: Mean = (0..40_000).map(|i| if i % 4 == 0 { 1.0 } else { 0.0 }).collect();
+        // They differ by n against n − 1.
+        assert!((bin.ci95() / mean.ci95() - 1.0).abs() < 1e-4, "{} {}", bin.ci95(), mean.ci95());
+        assert_eq!(CalibrationBin::default().ci95(), 0.0, "nothing predicted");
+    }
+}

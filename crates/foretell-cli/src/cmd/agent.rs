@@ -105,10 +105,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     if !args.json {
         report::say(format!("{}: {}", domain.name, domain.story))?;
     }
-    let mut values = Vec::new();
     for round in agent.by_ref() {
         let round = round?;
-        values.extend(round.fitted.map(|fitted| (round.number, fitted.start_value)));
         if stderr().is_terminal() {
             let value = round.fitted.map_or(f64::NAN, |fitted| fitted.start_value);
             let episodes = report::plural(round.episodes as u64, "episode");
@@ -137,7 +135,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         domain: args.domain.clone(),
         seed: args.seed,
         seconds: started.elapsed().as_secs_f64(),
-        rounds: run::rounds(&params, agent.episodes(), domain.discount, &values),
+        rounds: run::rounds(&params, &agent, domain.discount),
         sampling: params,
         learning,
         planning: plan.params().clone(),

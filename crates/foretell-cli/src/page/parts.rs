@@ -264,4 +264,46 @@ mod tests {
         assert_eq!((counts.all, counts.shown.len(), counts.shown[0].1), (20, SHOWN, 19));
         assert_eq!(counts.others, (0..8).sum::<u64>());
     }
+
+    #[test]
+    fn policies_that_know_the_model_are_not_simpler() {
+        let tested = |policy: &str, discounted_return: f64| {
+            let returns = foretell::Returns { discounted_return, ..Default::default() };
+            Tested { policy: policy.into(), returns }
+        };
+        let earned = |own: f64| Earned {
+            domain: String::new(),
+            story: String::new(),
+            episodes: 1,
+            max_steps: 1,
+            discount: 1.0,
+            policies: vec![tested("random", 1.0), tested("memoryless", 2.0), tested("foretell", own), tested("QMDP", 9.0)],
+            own: "foretell".into(),
+            bound: None,
+        };
+        assert_eq!(earned(1.5).better().map(|t| t.policy.as_str()), Some("memoryless"));
+        assert!(earned(2.0).better().is_none() && earned(3.0).better().is_none());
+    }
+
+    #[test]
+    fn the_last_horizon_has_the_truth_and_the_best_n_gram_beside_it() {
+        let point = |y: f64, horizon| HorizonScore { horizon, log_likelihood: y * horizon as f64, ci95: 0.1, episodes: 99 };
+        let points = |y: f64| [point(y, 1), point(y, 2)].to_vec();
+        let baselines = [("ngram-0", -4.0), ("ngram-1", -3.0), ("ngram-2", -3.5), ("uniform", -0.5)];
+        let score = Score {
+            per_step: -1.0,
+            horizons: points(-2.0),
+            lost: 0,
+            episodes: 99,
+            steps: 198,
+            unseen: 0,
+            calibration: vec![],
+            sureness: None,
+            truth: Some(points(-1.0)),
+            baselines: baselines.map(|(name, y)| (name.to_string(), points(y))).into(),
+        };
+        let foresight = Foresight::of(&score);
+        let (model, truth, best) = foresight.last().unwrap();
+        assert_eq!((model.log_likelihood, truth, best), (-4.0, Some(-2.0), Some(("n-gram, 1 step", -6.0))));
+    }
 }
