@@ -2,8 +2,9 @@
 CARGO ?= cargo
 NEXTEST := $(shell $(CARGO) nextest --version >/dev/null 2>&1 && echo yes)
 VENV := .venv
+BUILT := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: demo test check doc bench results clean
+.PHONY: demo test test-pages check doc bench results screenshots clean
 
 # From nothing to a policy, then step by step from logs to predictions: the main job.
 demo:
@@ -25,6 +26,13 @@ else
 	$(CARGO) test --workspace --all-features --lib --bins --tests
 endif
 	$(CARGO) test --workspace --all-features --doc
+	$(MAKE) test-pages
+
+# Pages of `foretell report` in Chromium, light and dark, wide and narrow. Where there is none, it is installed or the test skipped.
+PAGES := crates/foretell-cli/tests/pages
+test-pages:
+	$(CARGO) build
+	python3 $(PAGES)/check.py --binary $(BUILT)/debug/foretell
 
 check:
 	$(CARGO) fmt --all --check
@@ -60,6 +68,11 @@ results:
 	$(CARGO) run --release -p foretell-experiments --bin refinement-quality -- results
 	$(CARGO) run --release -p foretell-experiments --bin refinement-domains -- results
 	$(CARGO) run --release -p foretell-experiments --bin weighting -- results
+
+# The pictures of report pages in docs/, made anew.
+screenshots:
+	$(CARGO) build --release
+	python3 $(PAGES)/screenshots.py --binary $(BUILT)/release/foretell --into docs
 
 clean:
 	$(CARGO) clean

@@ -64,7 +64,7 @@ function facts(episode, step, i, about) {
       name, value: fixed(3)(step.values[a]), share: isNumber(step.values[a]) ? (step.values[a] - low) / (high - low || 1) : 0,
       kind: step.values[a] === best && name === (step.advised || step.action) ? "best" : "",
     }));
-    card("What it thought each action is worth", shareBars(rows, "Value of each action"),
+    card("What each action seems worth", shareBars(rows, "Value of each action"),
       step.advised && step.advised !== step.action
         ? el("p", { class: "small soft", style: "margin:.5rem 0 0" }, `It would have taken ${step.advised}; the logs took ${step.action}.`) : null);
   }

@@ -86,7 +86,7 @@ class Browser:
             raise RuntimeError(f"{method}: {answer['error']['message']}")
         return answer["result"]
 
-    def open(self, path, width, height, dark, scripts=True):
+    def open(self, path, width, height, dark, scripts=True, scale=1):
         """A page in a tab of its own, at a size and in light or dark."""
         if self.session:
             self.call("Target.closeTarget", at_browser=True, targetId=self.target)
@@ -95,7 +95,7 @@ class Browser:
         self.session = self.call("Target.attachToTarget", targetId=self.target, flatten=True)["sessionId"]
         for domain in ["Page", "Runtime", "Log", "Network"]:
             self.call(f"{domain}.enable")
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=width < 600)
         theme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[theme, {"name": "prefers-reduced-motion", "value": "reduce"}])
         self.call("Emulation.setScriptExecutionDisabled", value=not scripts)
