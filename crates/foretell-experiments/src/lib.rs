@@ -1,5 +1,6 @@
 //! What the experiments share: their arguments, statistics over seeds, and the files of results.
 
+mod explored;
 mod pieces;
 
 use std::fs;
@@ -8,11 +9,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use foretell::returns::Mean;
-use serde_json::Value;
+use foretell_plots::Figure;
+use serde_json::{Value, json};
 
+pub use explored::Explorer;
 pub use pieces::Pieces;
 
 /// What an experiment was asked for: `EXPERIMENT [FOLDER] [WORD…] [--quick] [--checkpoint DIR]`.
+#[derive(Clone)]
 pub struct Arguments {
     /// Where results go.
     pub folder: PathBuf,
@@ -46,15 +50,32 @@ impl Arguments {
     }
 }
 
-/// Writes `NAME.csv` (every seed), `NAME.md` (means over seeds) and `NAME.json` (what was run) into a folder, and prints the table.
+/// Writes `NAME.csv` (every seed), `NAME.md` (means over seeds) and `NAME.json` (what was run, and where) into a folder, and prints
+/// the table.
 pub fn write(folder: &Path, name: &str, csv: &str, table: &str, manifest: &Value) -> io::Result<()> {
     fs::create_dir_all(folder)?;
+    let mut manifest = manifest.clone();
+    manifest["machine"] = machine();
     let manifest = format!("{manifest:#}\n");
     for (extension, text) in [("csv", csv), ("md", table), ("json", &manifest)] {
         fs::write(folder.join(format!("{name}.{extension}")), text)?;
     }
     print!("{table}");
     Ok(())
+}
+
+/// Draws `NAME.svg` and `NAME.png` into a folder.
+pub fn draw(folder: &Path, name: &str, figures: &[Figure]) -> anyhow::Result<()> {
+    fs::create_dir_all(folder)?;
+    ["svg", "png"].iter().try_for_each(|kind| foretell_plots::save(figures, &folder.join(format!("{name}.{kind}"))))
+}
+
+/// What the experiment runs on.
+fn machine() -> Value {
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let processors = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = processors.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": ")).map(|(_, name)| name);
+    json!({ "system": std::env::consts::OS, "architecture": std::env::consts::ARCH, "cores": cores, "processor": model })
 }
 
 /// Numbers of several seeds.
@@ -71,6 +92,13 @@ pub struct OverSeeds {
     pub largest: f64,
 }
 
+impl OverSeeds {
+    /// The mean with half its interval, as a point of a line.
+    pub fn at(&self, x: f64) -> foretell_plots::Point {
+        foretell_plots::Point { x, y: self.mean, half: self.half }
+    }
+}
+
 impl FromIterator<f64> for OverSeeds {
     fn from_iter<I: IntoIterator<Item = f64>>(numbers: I) -> OverSeeds {
         let numbers: Vec<f64> = numbers.into_iter().collect();
@@ -85,20 +113,31 @@ impl FromIterator<f64> for OverSeeds {
     }
 }
 
-/// 97.5 % quantile of Student's t with one degree of freedom less than there are seeds.
+/// 97.5 % quantiles of Student's t with 1, 2, … degrees of freedom.
+const T95: [f64; 19] = [
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110,
+    2.101, 2.093,
+];
+
+/// The quantile for a mean over so many seeds, with one degree of freedom less; that of the normal distribution for more than 20.
 fn t95(seeds: usize) -> f64 {
-    match seeds {
-        2 => 12.706,
-        3 => 4.303,
-        5 => 2.776,
-        10 => 2.262,
-        _ => 1.96,
-    }
+    seeds.checked_sub(2).map_or(0.0, |i| T95.get(i).copied().unwrap_or(1.96))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn intervals_are_those_of_student() {
+        let of = |numbers: &[f64]| numbers.iter().copied().collect::<OverSeeds>();
+        // sd = 1 and n = 4: 3.182 / 2
+        let four = of(&[-1.0, -1.0, 1.0, 1.0].map(|x: f64| x * 0.75f64.sqrt()));
+        assert!((four.half - 1.591).abs() < 1e-9 && four.mean == 0.0, "{}", four.half);
+        assert_eq!(of(&[3.0]).half, 0.0);
+        assert_eq!(t95(10), 2.262);
+        assert_eq!(t95(100), 1.96);
+    }
 
     #[test]
     fn arguments_come_in_any_order() {

@@ -27,7 +27,7 @@ const SIZE: (u32, u32) = (960, 600);
 /// Width of each of several figures.
 const NARROW: u32 = 760;
 /// Okabe & Ito's colours, which colour-blind readers can tell apart.
-const COLOURS: [RGBColor; 8] = [
+const COLOURS: [RGBColor; 9] = [
     RGBColor(0, 114, 178),
     RGBColor(0, 0, 0),
     RGBColor(213, 94, 0),
@@ -36,6 +36,7 @@ const COLOURS: [RGBColor; 8] = [
     RGBColor(230, 159, 0),
     RGBColor(86, 180, 233),
     RGBColor(150, 150, 150),
+    RGBColor(240, 228, 66),
 ];
 
 /// What is on an axis.
@@ -74,7 +75,9 @@ impl Axis {
             _ if size < 1e-12 => "0".into(),
             _ if !(1e-3..1e6).contains(&size) => format!("{value:.0e}"),
             _ => {
-                let digits = (2 - size.log10().floor() as i32).clamp(0, 5) as usize;
+                // Between powers of ten a logarithmic axis has odd numbers.
+                let most = if self.is_log { 1 } else { 2 };
+                let digits = (most - size.log10().floor() as i32).clamp(0, 5) as usize;
                 let text = format!("{value:.digits$}");
                 if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text }
             }
@@ -266,7 +269,7 @@ mod tests {
     fn numbers_on_axes_are_short() {
         let text = |x| Axis::new("").text(x);
         assert_eq!([0.0, 0.5, -7.0, 1250.0, 9734.7, 2e7].map(text), ["0", "0.5", "-7", "1250", "9735", "2e7"]);
-        assert_eq!(Axis::log("").text(-2.0), "0.01");
+        assert_eq!([-2.0, -1.5, 0.5, 1.5].map(|x| Axis::log("").text(x)), ["0.01", "0.032", "3.2", "32"]);
         assert_eq!(Axis::log("").place(0.0), None);
     }
 

@@ -1,8 +1,8 @@
 //! What do policies earn that were planned from logs alone [H14 §6.4]?
 //!
-//! `planning-quality FOLDER [DOMAIN] [--quick] [--checkpoint DIR]` writes `planning-DOMAIN.csv` (every seed), `planning-DOMAIN.md`
-//! (means over seeds) and `planning-DOMAIN.json` (what was run) into FOLDER, for one domain or all. `--quick` takes two seeds and a
-//! tenth of the episodes.
+//! `planning-quality FOLDER [DOMAIN] [--quick] [--checkpoint DIR]` writes `planning-DOMAIN.csv` (every seed), `.md` (means over seeds),
+//! `.json` (what was run), `.svg` and `.png` into FOLDER, for one domain or all. `--quick` takes two seeds and a twentieth of the
+//! episodes.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -11,42 +11,126 @@ use std::time::Instant;
 use foretell::baselines::{Test, Tested};
 use foretell::plan::Planner;
 use foretell::{
-    Agent, AgentParams, Domain, LearnParams, Logs, Model, Plan, PlanParams, RefineParams, Seed, Trajectory, domains, learn, plan,
-    refine,
+    Agent, AgentParams, Domain, LearnParams, Logs, Model, Plan, PlanParams, Projection, RefineParams, Seed, Trajectory, domains,
+    learn, plan, refine, score,
 };
-use foretell_experiments::{Arguments, OverSeeds, Pieces};
+use foretell_experiments::{Arguments, OverSeeds, Pieces, draw};
+use foretell_plots::{Axis, Bar, Bars, Figure};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 /// Random episodes that policies are planned from, and those of Algorithm 2 in all.
 const EPISODES: usize = 10_000;
-/// Episodes of the paper's planner.
+/// Episodes that the paper plans on, beside those that its models are learned from; baselines have both.
 const PAPER_EPISODES: usize = 1000;
-/// d′ of the paper's models, and of ours.
-const PAPER_RANK: usize = 5;
+/// Episodes by which the dimensions of the paper's models are chosen.
+const VALIDATION: usize = 1000;
+/// d′ of our models.
 const RANK: usize = 20;
 /// Rounds of Algorithm 2.
 const ROUNDS: usize = 5;
 const TEST_EPISODES: usize = 5000;
 const FIRST_SEED: u64 = 201;
+const SEEDS: u64 = 10;
+const PAPER_PROJECTIONS: [(&str, Projection); 4] = [
+    ("TPSR", Projection::Identity),
+    ("CPSR hashed", Projection::Hashed),
+    ("CPSR Rademacher", Projection::Rademacher),
+    ("CPSR spherical", Projection::Spherical),
+];
+/// What the paper's planner does with a tenth of its rounds, for a quick look.
+const QUICK_ROUNDS: usize = 10;
 
 /// A domain, and how it is planned in.
 struct Setting {
     domain: &'static str,
-    seeds: u64,
-    /// Of planning.
+    /// Of planning with our recipes.
     discount: f64,
-    /// Whether the return is that of the domain's discount, or the plain sum.
-    discounted: bool,
+    /// Which sums of rewards are of interest: discounted, plain, or both.
+    shown: &'static [Kind],
     /// Whether Algorithm 2 is tried as well.
     chosen_data: bool,
+    paper: Paper,
+}
+
+/// What the paper has for a domain [H14 §6.4].
+struct Paper {
+    rank: usize,
+    /// Dimensions of which the best is taken.
+    dims: &'static [usize],
+    max_test_length: usize,
+    /// Of planning.
+    discount: f64,
+    /// Whether uncompressed models are tried.
+    tpsr: bool,
+    /// Its numbers.
+    says: &'static str,
+}
+
+/// What is summed of rewards.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Discounted,
+    Plain,
 }
 
 const SETTINGS: [Setting; 4] = [
-    Setting { domain: "colored-gridworld", seeds: 10, discount: 0.99, discounted: true, chosen_data: true },
-    Setting { domain: "s-pocman", seeds: 5, discount: 0.95, discounted: false, chosen_data: false },
-    Setting { domain: "pocman", seeds: 5, discount: 0.95, discounted: false, chosen_data: false },
-    Setting { domain: "amm-cpsr", seeds: 5, discount: 0.99, discounted: true, chosen_data: true },
+    Setting {
+        domain: "colored-gridworld",
+        discount: 0.99,
+        shown: &[Kind::Discounted],
+        chosen_data: true,
+        paper: Paper {
+            rank: 5,
+            dims: &[25, 50, 75],
+            max_test_length: 7,
+            discount: 0.99,
+            tpsr: true,
+            says: "a figure without numbers: hashed best, TPSR second, all far above memoryless.",
+        },
+    },
+    Setting {
+        domain: "amm-cpsr",
+        discount: 0.99,
+        shown: &[Kind::Discounted, Kind::Plain],
+        chosen_data: true,
+        paper: Paper {
+            rank: 10,
+            dims: &[25, 50, 100],
+            max_test_length: 4,
+            discount: 0.99,
+            tpsr: false,
+            says: "the best (Rademacher) is 3.7 % above random discounted and 4.6 % undiscounted, memoryless as good as random.",
+        },
+    },
+    Setting {
+        domain: "s-pocman",
+        discount: 0.95,
+        shown: &[Kind::Plain],
+        chosen_data: false,
+        paper: Paper {
+            rank: 25,
+            dims: &[250, 500],
+            max_test_length: 4,
+            discount: 0.99999,
+            tpsr: false,
+            says: "a figure without numbers: spherical best, Rademacher no better than memoryless.",
+        },
+    },
+    Setting {
+        domain: "pocman",
+        discount: 0.95,
+        shown: &[Kind::Plain],
+        chosen_data: false,
+        paper: Paper {
+            rank: 25,
+            dims: &[250, 500],
+            max_test_length: 4,
+            discount: 0.99999,
+            tpsr: false,
+            says: "memoryless is best, with -0.2 a step; MC-AIXI has between -1 and 1 after 50 000 steps, 1 to 1.5 after 250 000.",
+        },
+    },
 ];
 
 /// What a policy earned with one seed.
@@ -55,179 +139,271 @@ struct Row {
     domain: String,
     policy: String,
     seed: u64,
-    value: f64,
+    mean_return: f64,
     ci95: f64,
+    discounted_return: f64,
+    discounted_ci95: f64,
+    mean_length: f64,
     seconds: f64,
+}
+
+impl Row {
+    fn earned(&self, kind: Kind) -> f64 {
+        match kind {
+            Kind::Discounted => self.discounted_return,
+            Kind::Plain => self.mean_return,
+        }
+    }
 }
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::read()?;
     let (quick, only) = (arguments.quick, arguments.words.first());
-    let work = json!({
-        "episodes": EPISODES, "paper_episodes": PAPER_EPISODES, "rank": RANK, "paper_rank": PAPER_RANK, "rounds": ROUNDS,
-        "test_episodes": TEST_EPISODES, "first_seed": FIRST_SEED, "quick": quick,
-        "default": PlanParams::default(), "paper": PlanParams::paper(), "version": env!("CARGO_PKG_VERSION"),
-    });
-    let discounts: Vec<f64> = SETTINGS.iter().map(|setting| setting.discount).collect();
-    let mut pieces = Pieces::open(&arguments, &json!({ "what": work, "discounts": discounts }))?;
     for setting in SETTINGS.iter().filter(|setting| only.is_none_or(|name| name == setting.domain)) {
-        let started = Instant::now();
+        let Paper { rank, dims, max_test_length, discount, .. } = setting.paper;
+        let mut manifest = json!({
+            "domain": setting.domain, "episodes": EPISODES, "paper_episodes": PAPER_EPISODES, "validation": VALIDATION,
+            "rank": RANK, "rounds": ROUNDS, "test_episodes": TEST_EPISODES, "first_seed": FIRST_SEED,
+            "seeds": if quick { 2 } else { SEEDS }, "quick": quick, "discount": setting.discount,
+            "default": PlanParams::default(), "paper": PlanParams::paper(), "version": env!("CARGO_PKG_VERSION"),
+            "paper's models": { "rank": rank, "dims": dims, "max_test_length": max_test_length, "discount": discount },
+        });
         let domain = domains::get(setting.domain)?;
+        let folder = arguments.checkpoint.as_ref().map(|folder| folder.join(setting.domain));
+        let mut pieces = Pieces::open(&Arguments { checkpoint: folder, ..arguments.clone() }, &manifest)?;
+        let started = Instant::now();
         let mut rows = Vec::new();
-        for seed in FIRST_SEED..FIRST_SEED + if quick { 2 } else { setting.seeds } {
-            let run = || run(setting, &domain, seed, if quick { 10 } else { 1 });
-            rows.extend(pieces.rows(&format!("{}-seed-{seed}", setting.domain), run)?);
+        for seed in FIRST_SEED..FIRST_SEED + if quick { 2 } else { SEEDS } {
+            let run = || Run { setting, domain: &domain, seed, less: if quick { 20 } else { 1 } }.rows();
+            rows.extend(pieces.rows(&format!("seed-{seed}"), run)?);
             eprintln!("{} seed {seed} done after {:.0} s", setting.domain, started.elapsed().as_secs_f64());
         }
-        let mut manifest = work.clone();
-        manifest["discount"] = json!(setting.discount);
-        manifest["seconds"] = json!(pieces.seconds().map(|_| started.elapsed().as_secs_f64().round()));
-        foretell_experiments::write(
-            &arguments.folder,
-            &format!("planning-{}", setting.domain),
-            &csv(&rows)?,
-            &table(setting, &rows)?,
-            &manifest,
-        )?;
+        manifest["seconds"] = json!(pieces.seconds());
+        let name = format!("planning-{}", setting.domain);
+        foretell_experiments::write(&arguments.folder, &name, &csv(&rows)?, &table(setting, &rows)?, &manifest)?;
+        let figures: Vec<Figure> = setting.shown.iter().map(|&kind| bars(setting, kind, &rows).into()).collect();
+        draw(&arguments.folder, &name, &figures)?;
+        pieces.finish()?;
     }
-    Ok(pieces.finish()?)
+    Ok(())
 }
 
-/// A way to plan on random episodes.
-struct Method {
-    name: &'static str,
-    learned: Learned,
-    planning: PlanParams,
+/// All policies with one seed.
+struct Run<'a> {
+    setting: &'a Setting,
+    domain: &'a Domain,
+    seed: u64,
+    /// So many times fewer episodes.
+    less: usize,
 }
 
-/// What a plan starts from.
-#[derive(Clone, Copy, PartialEq)]
-enum Learned {
-    Linear,
-    Refined,
-    /// From fewer episodes.
-    Paper,
-}
-
-fn methods(planning: &PlanParams) -> Vec<Method> {
-    let qmdp = |pessimism| PlanParams { planner: Planner::Qmdp, pessimism, ..planning.clone() };
-    let paper = PlanParams { discount: planning.discount, seed: planning.seed, ..PlanParams::paper() };
-    vec![
-        Method { name: "foretell", learned: Learned::Refined, planning: planning.clone() },
-        Method { name: "refined, QMDP", learned: Learned::Refined, planning: qmdp(0.0) },
-        Method { name: "refined, QMDP, pessimism 1", learned: Learned::Refined, planning: qmdp(1.0) },
-        Method { name: "fitted-Q", learned: Learned::Linear, planning: planning.clone() },
-        Method {
-            name: "fitted-Q, pessimism 1",
-            learned: Learned::Linear,
-            planning: PlanParams { pessimism: 1.0, ..planning.clone() },
-        },
-        Method { name: "the paper's recipe, 1000 episodes", learned: Learned::Paper, planning: paper },
-    ]
-}
-
-fn run(setting: &Setting, domain: &Domain, seed: u64, less: usize) -> anyhow::Result<Vec<Row>> {
-    let mut rows = Vec::new();
-    let test = Test {
-        domain,
-        episodes: TEST_EPISODES,
-        max_steps: domain.horizon,
-        discount: domain.discount,
-        seed: Seed(seed).stream("test"),
-    };
-    let mut add = |tested: Tested, seconds| {
-        let r = &tested.returns;
-        let (value, ci95) = if setting.discounted { (r.discounted_return, r.discounted_ci95) } else { (r.mean_return, r.ci95) };
-        rows.push(Row { domain: setting.domain.into(), policy: tested.policy, seed, value, ci95, seconds });
-    };
-    let mut earned = |name: &str, plan: &Plan, seconds| -> anyhow::Result<()> {
-        add(Tested { policy: name.into(), returns: test.returns(plan.policies_for(domain.alphabet())?) }, seconds);
-        Ok(())
-    };
-    let learning = LearnParams { rank: RANK, seed, ..LearnParams::default() };
-    let planning = PlanParams { discount: setting.discount, seed, ..PlanParams::default() };
-    let sample = |episodes: usize| -> Vec<Trajectory> {
-        domains::sample(domain, episodes / less, domain.horizon, Seed(seed).stream("agent").index(0)).collect()
-    };
-    let timed = |logs: &Logs, params: &LearnParams, is_refined: bool| -> anyhow::Result<(Model, Vec<Trajectory>, f64)> {
-        let started = Instant::now();
-        let mut model = learn(logs, params)?;
-        if is_refined {
-            model = refine(&model, logs, &RefineParams::default())?;
+impl Run<'_> {
+    fn rows(&self) -> anyhow::Result<Vec<Row>> {
+        let (setting, domain, seed) = (self.setting, self.domain, self.seed);
+        let test = Test {
+            domain,
+            episodes: TEST_EPISODES / self.less,
+            max_steps: domain.horizon,
+            discount: domain.discount,
+            seed: Seed(seed).stream("test"),
+        };
+        let mut tested: Vec<(Tested, f64)> = Vec::new();
+        let mut test_plan = |name: &str, plan: &Plan, seconds: f64| -> anyhow::Result<()> {
+            let returns = test.returns(plan.policies_for(domain.alphabet())?);
+            tested.push((Tested { policy: name.into(), returns }, seconds));
+            Ok(())
+        };
+        let random = self.sample(EPISODES, "agent");
+        let planning = PlanParams { discount: setting.discount, seed, ..PlanParams::default() };
+        let extra = self.sample(PAPER_EPISODES, "plan");
+        for (name, plan, seconds) in self.of_paper(&random, &extra)? {
+            test_plan(name, &plan, seconds)?;
         }
-        let seconds = started.elapsed().as_secs_f64();
-        let episodes = logs.open(model.alphabet().clone())?.collect::<Result<_, _>>()?;
-        Ok((model, episodes, seconds))
-    };
-    let memory = |episodes: Vec<Trajectory>| Logs::memory(domain.alphabet().clone(), episodes);
-    let random = sample(EPISODES);
-    let logs = memory(random.clone());
-    let paper = LearnParams { rank: PAPER_RANK, seed, ..LearnParams::paper() };
-    let learned = [
-        (Learned::Linear, timed(&logs, &learning, false)?),
-        (Learned::Refined, timed(&logs, &learning, true)?),
-        (Learned::Paper, timed(&memory(sample(PAPER_EPISODES)), &paper, false)?),
-    ];
-    for method in methods(&planning) {
-        let (_, (model, episodes, learning)) =
-            learned.iter().find(|(kind, _)| *kind == method.learned).expect("all kinds were learned");
-        let started = Instant::now();
-        let made = plan(model, episodes, &method.planning, &mut |_| {})?;
-        earned(method.name, &made, learning + started.elapsed().as_secs_f64())?;
+        for (name, plan, seconds) in self.of_random_logs(&random, &planning)? {
+            test_plan(name, &plan, seconds)?;
+        }
+        if setting.chosen_data {
+            for (name, plan, seconds) in self.of_chosen_data(&planning)? {
+                test_plan(name, &plan, seconds)?;
+            }
+        }
+        let both = [random, extra].concat();
+        tested.extend(test.baselines(&both, setting.discount)?.into_iter().map(|tested| (tested, 0.0)));
+        tested.extend(test.informed().map(|(qmdp, _)| (qmdp, 0.0)));
+        let row = |(Tested { policy, returns: r }, seconds)| Row {
+            domain: setting.domain.into(),
+            policy,
+            seed,
+            mean_return: r.mean_return,
+            ci95: r.ci95,
+            discounted_return: r.discounted_return,
+            discounted_ci95: r.discounted_ci95,
+            mean_length: r.mean_length,
+            seconds,
+        };
+        Ok(tested.into_iter().map(row).collect())
     }
-    if setting.chosen_data {
-        for (name, refine) in [("fitted-Q, Algorithm 2", false), ("foretell, Algorithm 2", true)] {
-            let params = AgentParams { agent_rounds: ROUNDS, episodes: EPISODES / less, refine, ..AgentParams::default() };
+
+    fn sample(&self, episodes: usize, stream: &str) -> Vec<Trajectory> {
+        let seed = Seed(self.seed).stream(stream).index(0);
+        domains::sample(self.domain, episodes / self.less, self.domain.horizon, seed).collect()
+    }
+
+    fn logs(&self, episodes: &[Trajectory]) -> Logs {
+        Logs::memory(self.domain.alphabet().clone(), episodes.to_vec())
+    }
+
+    /// The paper's models, learned from random episodes, and planned with on others.
+    fn of_paper(&self, random: &[Trajectory], extra: &[Trajectory]) -> anyhow::Result<Vec<(&'static str, Plan, f64)>> {
+        let Paper { rank, dims, max_test_length, discount, tpsr, .. } = self.setting.paper;
+        let (train, validation) = (self.logs(random), self.logs(&self.sample(VALIDATION, "validation")));
+        let rounds = if self.less > 1 { QUICK_ROUNDS } else { PlanParams::paper().rounds };
+        let planning = PlanParams { discount, rounds, seed: self.seed, ..PlanParams::paper() };
+        let mut plans = Vec::new();
+        for (name, projection) in PAPER_PROJECTIONS.into_iter().filter(|(_, p)| tpsr || *p != Projection::Identity) {
+            let mut best: Option<(f64, Model, f64)> = None;
+            let dims = if projection == Projection::Identity { &[1] } else { dims };
+            for &dim in dims {
+                let both = LearnParams { test_projection: projection, history_projection: projection, ..LearnParams::paper() };
+                let sizes = LearnParams { test_dim: dim, history_dim: dim, rank, max_test_length, ..both };
+                let started = Instant::now();
+                let model = learn(&train, &LearnParams { seed: self.seed, ..sizes })?;
+                let seconds = started.elapsed().as_secs_f64();
+                let likelihood = if dims.len() > 1 { score(&model, &validation, None)?.per_step } else { 0.0 };
+                if best.as_ref().is_none_or(|(most, ..)| likelihood > *most) {
+                    best = Some((likelihood, model, seconds));
+                }
+            }
+            let Some((_, model, seconds)) = best else { continue };
             let started = Instant::now();
-            let mut agent = Agent::new(domain, params, learning.clone(), planning.clone(), Seed(seed))?;
-            agent.by_ref().collect::<Result<Vec<_>, _>>()?;
-            let seconds = started.elapsed().as_secs_f64();
-            earned(name, agent.plan().expect("an agent has at least one round"), seconds)?;
+            let plan = plan(&model, &self.over(&model, extra)?, &planning, &mut |_| {})?;
+            plans.push((name, plan, seconds + started.elapsed().as_secs_f64()));
         }
+        Ok(plans)
     }
-    test.baselines(&random, setting.discount)?.into_iter().for_each(|tested| add(tested, 0.0));
-    if let Some((qmdp, _)) = test.informed() {
-        add(qmdp, 0.0);
+
+    /// Episodes over the alphabet of a model.
+    fn over(&self, model: &Model, episodes: &[Trajectory]) -> anyhow::Result<Vec<Trajectory>> {
+        Ok(self.logs(episodes).open(model.alphabet().clone())?.collect::<Result<_, _>>()?)
     }
-    Ok(rows)
+
+    /// Our recipes, from random episodes.
+    fn of_random_logs(&self, random: &[Trajectory], planning: &PlanParams) -> anyhow::Result<Vec<(&'static str, Plan, f64)>> {
+        let logs = self.logs(random);
+        let started = Instant::now();
+        let linear = learn(&logs, &self.learning())?;
+        let learned = started.elapsed().as_secs_f64();
+        let refined = refine(&linear, &logs, &RefineParams::default())?;
+        let refining = started.elapsed().as_secs_f64();
+        let episodes = self.over(&linear, random)?;
+        let qmdp = |pessimism| PlanParams { planner: Planner::Qmdp, pessimism, ..planning.clone() };
+        let methods = [
+            ("foretell", &refined, planning.clone(), refining),
+            ("refined, QMDP", &refined, qmdp(0.0), refining),
+            ("refined, QMDP, pessimism 1", &refined, qmdp(1.0), refining),
+            ("fitted-Q", &linear, planning.clone(), learned),
+        ];
+        let mut plans = Vec::new();
+        for (name, model, params, seconds) in methods {
+            let started = Instant::now();
+            let plan = plan(model, &episodes, &params, &mut |_| {})?;
+            plans.push((name, plan, seconds + started.elapsed().as_secs_f64()));
+        }
+        Ok(plans)
+    }
+
+    /// Algorithm 2, which samples for itself.
+    fn of_chosen_data(&self, planning: &PlanParams) -> anyhow::Result<Vec<(&'static str, Plan, f64)>> {
+        let mut plans = Vec::new();
+        for (name, refine) in [("fitted-Q, Algorithm 2", false), ("foretell, Algorithm 2", true)] {
+            let params = AgentParams { agent_rounds: ROUNDS, episodes: EPISODES / self.less, refine, ..AgentParams::default() };
+            let started = Instant::now();
+            let mut agent = Agent::new(self.domain, params, self.learning(), planning.clone(), Seed(self.seed))?;
+            agent.by_ref().collect::<Result<Vec<_>, _>>()?;
+            let plan = agent.plan().expect("an agent has at least one round").clone();
+            plans.push((name, plan, started.elapsed().as_secs_f64()));
+        }
+        Ok(plans)
+    }
+
+    fn learning(&self) -> LearnParams {
+        LearnParams { rank: RANK, seed: self.seed, ..LearnParams::default() }
+    }
 }
 
 fn csv(rows: &[Row]) -> anyhow::Result<String> {
-    let mut text = String::from("domain,policy,seed,return,ci95,seconds\n");
-    for Row { domain, policy, seed, value, ci95, seconds } in rows {
-        writeln!(text, "{domain},\"{policy}\",{seed},{value:.4},{ci95:.4},{seconds:.2}")?;
+    let mut text = String::from("domain,policy,seed,return,ci95,discounted_return,discounted_ci95,steps,seconds\n");
+    for row in rows {
+        let Row { domain, policy, seed, mean_return, ci95, discounted_return, discounted_ci95, mean_length, seconds } = row;
+        write!(text, "{domain},\"{policy}\",{seed},{mean_return:.4},{ci95:.4},{discounted_return:.4},{discounted_ci95:.4},")?;
+        writeln!(text, "{mean_length:.3},{seconds:.2}")?;
     }
     Ok(text)
+}
+
+/// The rows of each policy, policies in the order of the first seed.
+fn by_policy(rows: &[Row]) -> Vec<(&str, Vec<&Row>)> {
+    let mut seen = HashSet::new();
+    let names = rows.iter().map(|row| single(&row.policy)).filter(|name| seen.insert(*name));
+    names.map(|name| (name, rows.iter().filter(|row| single(&row.policy) == name).collect())).collect()
 }
 
 fn table(setting: &Setting, rows: &[Row]) -> anyhow::Result<String> {
-    let what = if setting.discounted { "Discounted" } else { "Undiscounted" };
-    let mut text = format!(
-        "{what} return in {}: mean, standard deviation and least over seeds; ± is half a 95 % interval of the mean over seeds.\n\n",
-        setting.domain
-    );
-    writeln!(text, "| policy | mean | ± | sd | least | over random | seconds |\n|---|---|---|---|---|---|---|")?;
-    let mut names: Vec<&str> = rows.iter().map(|row| single(&row.policy)).collect();
-    let mut seen = HashSet::new();
-    names.retain(|name| seen.insert(*name));
-    let of = |name: &str| rows.iter().filter(move |row| single(&row.policy) == name).collect::<Vec<&Row>>();
-    let random: OverSeeds = of("random").iter().map(|row| row.value).collect();
-    for name in names {
-        let rows = of(name);
-        let OverSeeds { mean, half, sd, least, .. } = rows.iter().map(|row| row.value).collect();
-        let seconds: OverSeeds = rows.iter().map(|row| row.seconds).collect();
-        let time = if seconds.mean > 0.0 { format!("{:.1}", seconds.mean) } else { "–".into() };
-        let gain = 100.0 * (mean / random.mean - 1.0);
-        // A share of what is near zero, or below it, says nothing.
-        let gain = if random.mean > 1.0 { format!("{gain:+.2} %") } else { "–".into() };
-        let digits = if setting.discounted && random.mean < 1.0 { 3 } else { 1 };
-        let [mean, half, sd, least] = [mean, half, sd, least].map(|x| format!("{x:.digits$}"));
-        writeln!(text, "| {name} | {mean} | {half} | {sd} | {least} | {gain} | {time} |")?;
+    let mut text = String::new();
+    let seeds = rows.iter().map(|row| row.seed).collect::<HashSet<_>>().len();
+    for &kind in setting.shown {
+        let what = if kind == Kind::Discounted { "Discounted" } else { "Undiscounted" };
+        writeln!(
+            text,
+            "{what} return in {}: mean, standard deviation and least over {seeds} seeds; ± is half a 95 % interval of the mean over \
+             seeds.\n",
+            setting.domain
+        )?;
+        writeln!(
+            text,
+            "| policy | mean | ± | sd | least | over random | reward a step | seconds |\n|---|---|---|---|---|---|---|---|"
+        )?;
+        let policies = by_policy(rows);
+        let over = |rows: &[&Row], of: &dyn Fn(&Row) -> f64| rows.iter().map(|row| of(row)).collect::<OverSeeds>();
+        let random =
+            policies.iter().find(|(name, _)| *name == "random").map_or(0.0, |(_, rows)| over(rows, &|r| r.earned(kind)).mean);
+        for (name, rows) in policies {
+            let OverSeeds { mean, half, sd, least, .. } = over(&rows, &|row| row.earned(kind));
+            let seconds = over(&rows, &|row| row.seconds).mean;
+            let time = if seconds > 0.0 { format!("{seconds:.1}") } else { "–".into() };
+            let gain = 100.0 * (mean / random - 1.0);
+            // A share of what is near zero, or below it, says nothing.
+            let gain = if random > 1.0 { format!("{gain:+.2} %") } else { "–".into() };
+            let step = over(&rows, &|row| row.mean_return / row.mean_length).mean;
+            let digits = if random.abs() < 1.0 { 3 } else { 1 };
+            let [mean, half, sd, least] = [mean, half, sd, least].map(|x| format!("{x:.digits$}"));
+            writeln!(text, "| {name} | {mean} | {half} | {sd} | {least} | {gain} | {step:.3} | {time} |")?;
+        }
+        writeln!(text)?;
     }
+    writeln!(text, "The paper: {}", setting.paper.says)?;
     Ok(text)
 }
 
+fn bars(setting: &Setting, kind: Kind, rows: &[Row]) -> Bars {
+    let bar = |(name, rows): (&str, Vec<&Row>)| {
+        let earned: OverSeeds = rows.iter().map(|row| row.earned(kind)).collect();
+        let is_own = ["foretell", "fitted-Q", "refined"].iter().any(|own| name.starts_with(own));
+        Bar { name: name.into(), value: earned.mean, half: earned.half, is_own }
+    };
+    let what = if kind == Kind::Discounted { "discounted" } else { "undiscounted" };
+    Bars {
+        title: format!("What policies earn in {}", setting.domain),
+        axis: Axis::new(format!("{what} return, with 95 % intervals over seeds")),
+        // Pessimism hardly matters, and the worst single action would squeeze the rest.
+        bars: by_policy(rows).into_iter().filter(|(name, _)| !name.contains("pessimism") && *name != SINGLE).map(bar).collect(),
+        mark: None,
+    }
+}
+
+const SINGLE: &str = "always the same action";
+
 /// The best single action may differ between seeds; it has one row.
 fn single(policy: &str) -> &str {
-    if policy.starts_with("always ") { "always the same action" } else { policy }
+    if policy.starts_with("always ") { SINGLE } else { policy }
 }

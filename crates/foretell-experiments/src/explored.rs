@@ -1,0 +1,51 @@
+//! Logs of a memoryless policy that explores [H14 §6.3].
+
+use foretell::experience::Steps;
+use foretell::fitted_q::FittedQ;
+use foretell::policy::Exploring;
+use foretell::window::{Recent, WindowFit, WindowQ};
+use foretell::{Domain, Logs, Seed, Trajectory, domains};
+
+/// Rounds of fitted-Q.
+const ROUNDS: usize = 100;
+
+/// A memoryless policy that takes every action alike with probability ε; with ε = 1 nothing is learned and all actions are random.
+pub struct Explorer<'d> {
+    domain: &'d Domain,
+    max_steps: usize,
+    epsilon: f64,
+    memoryless: Option<WindowQ>,
+}
+
+impl<'d> Explorer<'d> {
+    /// Learned by fitted-Q on the last observation alone, from so many random episodes.
+    pub fn learn(
+        domain: &'d Domain,
+        max_steps: usize,
+        epsilon: f64,
+        episodes: usize,
+        seed: Seed,
+    ) -> anyhow::Result<Explorer<'d>> {
+        let memoryless = (epsilon < 1.0).then(|| -> foretell::Result<WindowQ> {
+            let random: Vec<Trajectory> = domains::sample(domain, episodes, max_steps, seed).collect();
+            let steps = Steps::of(domain.alphabet(), &random)?;
+            let mut fitted = FittedQ::new(&steps, WindowFit::new(Recent::Observation, &steps, &random), domain.discount);
+            fitted.by_ref().take(ROUNDS).last();
+            Ok(fitted.into_inner().into_q())
+        });
+        Ok(Explorer { domain, max_steps, epsilon, memoryless: memoryless.transpose()? })
+    }
+
+    /// Logs in which it acts.
+    pub fn logs(&self, episodes: usize, seed: Seed) -> Logs {
+        let actions = self.domain.alphabet().actions().len();
+        let sampled = match &self.memoryless {
+            None => domains::sample(self.domain, episodes, self.max_steps, seed).collect(),
+            Some(q) => {
+                let policy = || Exploring::new(q.policy(), self.epsilon, actions);
+                domains::sample_with(self.domain, policy, episodes, self.max_steps, seed).collect()
+            }
+        };
+        Logs::memory(self.domain.alphabet().clone(), sampled)
+    }
+}
