@@ -17,6 +17,7 @@ demo:
 	target/release/foretell learn target/demo/walks.csv --refine -o target/demo/model.safetensors
 	target/release/foretell score target/demo/model.safetensors target/demo/heldout.csv --truth colored-gridworld --plot target/demo/likelihood.png
 	target/release/foretell predict target/demo/model.safetensors --history "N:....,E:...." --actions "E,E" --top 4
+	target/release/foretell report target/demo/model.safetensors --logs target/demo/heldout.csv --truth colored-gridworld -o target/demo/report.html
 
 # All tests: what .ci/run runs.
 test: check

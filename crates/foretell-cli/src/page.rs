@@ -17,7 +17,7 @@ use serde::Serialize;
 use episodes::{Episodes, along, played};
 use headlines::{Headline, for_model, for_policy};
 use parameters::{Group, group};
-use parts::{Data, Earned, Estimates, Foresight, LogFile, Spectrum};
+use parts::{Data, Earned, Estimates, Foresight, Last, LogFile, Spectrum};
 
 pub use heard::Heard;
 pub use subject::{Subject, Wishes};

@@ -3,7 +3,7 @@
 use foretell::Model;
 use serde::Serialize;
 
-use super::{Earned, Estimates, Foresight};
+use super::{Earned, Estimates, Foresight, Last};
 use crate::report::{count, percent, plural};
 
 /// A number, what it is, and what to compare it with.
@@ -18,9 +18,9 @@ pub struct Headline {
 pub fn for_model(model: &Model, foresight: Option<&Foresight>) -> Vec<Headline> {
     let mut all = Vec::new();
     if let Some(foresight) = foresight {
-        if let Some((model, truth, best)) = foresight.last() {
+        if let Some(Last { model, truth, best_ngram }) = foresight.last() {
             let mut beside: Vec<String> = Vec::new();
-            beside.extend(best.map(|(_, value)| format!("best n-gram {}", number(value, 2))));
+            beside.extend(best_ngram.map(|(_, value)| format!("best n-gram {}", number(value, 2))));
             beside.extend(truth.map(|value| format!("exact model {}", number(value, 2))));
             all.push(Headline {
                 value: format!("{} nats", number(model.log_likelihood, 2)),

@@ -171,15 +171,23 @@ impl Foresight {
         }
     }
 
-    /// The last horizon that enough episodes reach, with what the model, the truth and the best n-gram say of it.
-    pub fn last(&self) -> Option<(&HorizonScore, Option<f64>, Option<(&str, f64)>)> {
+    /// The last horizon that enough episodes reach.
+    pub fn last(&self) -> Option<Last<'_>> {
         let model = self.lines.first()?.points.last()?;
         let end = |line: &Line| line.points.last().map_or(f64::NEG_INFINITY, |h| h.log_likelihood);
         let truth = self.lines.iter().find(|line| line.who == Who::Truth).map(end);
         let ngrams = self.lines.iter().filter(|line| line.who == Who::Baseline);
-        let best = ngrams.map(|line| (line.name.as_str(), end(line))).max_by(|x, y| x.1.total_cmp(&y.1));
-        Some((model, truth, best))
+        let best_ngram = ngrams.map(|line| (line.name.as_str(), end(line))).max_by(|x, y| x.1.total_cmp(&y.1));
+        Some(Last { model, truth, best_ngram })
     }
+}
+
+/// What is foretold of a horizon, nats.
+#[derive(Debug, PartialEq)]
+pub struct Last<'f> {
+    pub model: &'f HorizonScore,
+    pub truth: Option<f64>,
+    pub best_ngram: Option<(&'f str, f64)>,
 }
 
 /// Horizons that enough episodes reach, and not too many of them; the last of them always.
@@ -303,7 +311,7 @@ mod tests {
             baselines: baselines.map(|(name, y)| (name.to_string(), points(y))).into(),
         };
         let foresight = Foresight::of(&score);
-        let (model, truth, best) = foresight.last().unwrap();
-        assert_eq!((model.log_likelihood, truth, best), (-4.0, Some(-2.0), Some(("n-gram, 1 step", -6.0))));
+        let model = &point(-2.0, 2);
+        assert_eq!(foresight.last(), Some(Last { model, truth: Some(-2.0), best_ngram: Some(("n-gram, 1 step", -6.0)) }));
     }
 }

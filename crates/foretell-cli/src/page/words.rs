@@ -5,7 +5,7 @@ use std::path::Path;
 use foretell::plan::{Planner, Regressor, StateKind};
 use foretell::{Model, Plan, Stamp};
 
-use super::{Data, Earned, Estimates, Foresight, Subject, Wishes};
+use super::{Data, Earned, Estimates, Foresight, Last, Subject, Wishes};
 use crate::report::{count, plural};
 
 impl Subject {
@@ -57,7 +57,7 @@ impl Subject {
         if estimates.is_some_and(|estimates| estimates.agree == Some(false)) {
             warnings.push("The two estimates of what the policy would earn disagree, so trust neither.".into());
         }
-        if let Some((model, _, Some((name, best)))) = foresight.and_then(Foresight::last)
+        if let Some(Last { model, best_ngram: Some((name, best)), .. }) = foresight.and_then(Foresight::last)
             && best > model.log_likelihood
         {
             warnings.push(format!("A baseline foretells better than the model: {name}, at horizon {}.", model.horizon));
