@@ -5,6 +5,7 @@
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,10 +25,10 @@ DRAWN = """[...document.querySelectorAll('.chart')].map(chart => {
   const name = chart.querySelector('title')?.textContent ?? chart.querySelector('svg')?.getAttribute('aria-label') ?? '';
   return {name, marks: marks.length, bad};
 })"""
-# What reaches beyond the window without being in something that scrolls.
+# What reaches beyond the screen without being in something that scrolls. (A phone makes innerWidth as wide as the page.)
 BEYOND = """[...document.querySelectorAll('#page *')].filter(node => {
   const box = node.getBoundingClientRect();
-  return box.width > 0 && box.right > innerWidth + 1 && !node.closest('.scroll, nav, pre, .hidden');
+  return box.width > 0 && box.right > screen.width + 1 && !node.closest('.scroll, nav, pre, .hidden');
 }).map(node => `${node.tagName} ${node.className.baseVal ?? node.className}`)"""
 CONTRAST = """(() => {
   const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
@@ -72,9 +73,9 @@ def look(tab, check, name, sections, where):
         check(chart["marks"] > 0 and not chart["bad"], f"{where}: {chart['name']} is drawn ({chart['marks']} marks, {chart['bad']})")
     charts = tab.run("document.querySelectorAll('.chart svg').length")
     check(charts >= {"model": 4, "bare": 1, "policy": 6, "watching": 5, "run": 4, "nasty": 4}[name], f"{where}: {charts} charts")
-    check(tab.run("document.documentElement.scrollWidth <= innerWidth"), f"{where}: nothing is wider than the window")
+    check(tab.run("document.documentElement.scrollWidth <= screen.width && innerWidth === screen.width"), f"{where}: the page is as wide as the screen")
     beyond = tab.run(BEYOND)
-    check(not beyond, f"{where}: nothing reaches beyond the window: {beyond[:3]}")
+    check(not beyond, f"{where}: nothing reaches beyond the screen: {beyond[:3]}")
     text = tab.run("document.body.innerText")
     check(not any(word in text for word in ["undefined", "NaN", "[object"]), f"{where}: the text is whole")
     weak = {key: ratio for key, ratio in tab.run(CONTRAST).items() if ratio < LEAST_CONTRAST}
@@ -165,7 +166,7 @@ def main():
     parser.add_argument("--binary", type=Path, required=True)
     parser.add_argument("--pictures", type=Path, help="folder for a picture of every page")
     args = parser.parse_args()
-    if not browser.find() and hasattr(os, "geteuid") and os.geteuid() == 0:
+    if not browser.find() and shutil.which("apt-get") and os.geteuid() == 0:
         subprocess.run(["apt-get", "install", "-y", "-qq", "chromium"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
     if not browser.find():
         print("pages are not tested: there is no Chromium; install it, or name one in CHROMIUM")
