@@ -1,11 +1,12 @@
 //! One file for each verb: its arguments and what it does with the library.
 
-use foretell::Alphabet;
+use foretell::{Alphabet, LearnOverrides, LearnParams, Projection};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 pub mod act;
 pub mod agent;
+pub mod diagnose;
 pub mod domains;
 pub mod evaluate;
 pub mod export;
@@ -30,6 +31,34 @@ pub enum Preset {
     Default,
     /// As printed by Hamilton et al. 2014
     Paper,
+}
+
+/// How to learn.
+#[derive(clap::Args)]
+pub struct Recipe {
+    /// Recipe to start from
+    #[arg(long, value_enum, default_value_t = Preset::Default)]
+    preset: Preset,
+    /// Projection of tests and of histories
+    #[arg(long, value_enum)]
+    projection: Option<Projection>,
+    #[command(flatten)]
+    overrides: LearnOverrides,
+}
+
+impl Recipe {
+    /// The preset with all changes.
+    pub fn params(&self) -> LearnParams {
+        let mut params = match self.preset {
+            Preset::Default => LearnParams::default(),
+            Preset::Paper => LearnParams::paper(),
+        };
+        if let Some(projection) = self.projection {
+            params.test_projection = projection;
+            params.history_projection = projection;
+        }
+        self.overrides.apply(params)
+    }
 }
 
 /// Logs with an action that a model or policy does not know cannot be used with it.

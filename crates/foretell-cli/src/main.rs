@@ -38,6 +38,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Verb {
     Inspect(cmd::inspect::Args),
+    Diagnose(cmd::diagnose::Args),
     Learn(cmd::learn::Args),
     Update(cmd::update::Args),
     Merge(cmd::merge::Args),
@@ -61,6 +62,7 @@ enum Verb {
 fn command() -> clap::Command {
     let (agent, refinement) = (AgentParams::default(), RefineParams::default());
     Cli::command()
+        .mut_subcommand("diagnose", |verb| cmd::with_defaults(verb, &LearnParams::default(), &LearnParams::paper()))
         .mut_subcommand("learn", |verb| cmd::with_defaults(verb, &LearnParams::default(), &LearnParams::paper()))
         .mut_subcommand("learn", |verb| cmd::with_defaults(verb, &refinement, &refinement))
         .mut_subcommand("refine", |verb| cmd::with_defaults(verb, &refinement, &refinement))
@@ -77,6 +79,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
     pool.install(|| match cli.verb {
         Verb::Inspect(args) => cmd::inspect::run(args),
+        Verb::Diagnose(args) => cmd::diagnose::run(args),
         Verb::Learn(args) => cmd::learn::run(args),
         Verb::Update(args) => cmd::update::run(args),
         Verb::Merge(args) => cmd::merge::run(args),

@@ -9,7 +9,7 @@ use crate::features::NULL_TEST;
 use crate::params::LearnParams;
 use crate::rng::Seed;
 use crate::sums::{Joint, Matrices};
-use crate::svd::Svd;
+use crate::svd::{Linear, Svd};
 
 /// Singular values below this share of the largest are rounding.
 const NOISE: f64 = 1e-9;
@@ -98,27 +98,12 @@ fn two_stage(
     params: &LearnParams,
     wide: Option<usize>,
 ) -> Result<Bases> {
-    let joint = match &moments.joint {
-        Joint::Dense(joint) => joint.clone(),
-        Joint::Sparse(joint) => joint.to_dense(),
-    };
-    // Coordinates that no sequence has hit (most buckets, where the alphabet is small) only cost time and conditioning.
-    let (rows, columns) = (used(tests), used(histories));
+    let whitening = Whitening::new(moments, tests, histories, params)?;
+    let Whitening { rows, columns, l_t, l_h } = &whitening;
     let (all_rows, all_columns) = (tests.nrows(), histories.nrows());
-    let joint = picked(&joint, &rows, &columns);
-    let (tests, histories) = (&picked(tests, &rows, &rows), &picked(histories, &columns, &columns));
-    // An uncompressed side may have coordinates of sequences that were met elsewhere only.
-    let counted = |side: usize, used: &[usize], all: usize| if moments.is_identity[side] { used.len() } else { all };
-    let (l_t, l_h) = rayon::join(
-        || whitener(tests, params.whitening_ridge, counted(0, &rows, all_rows)),
-        || whitener(histories, params.whitening_ridge, counted(1, &columns, all_columns)),
-    );
-    let (l_t, l_h) = (l_t?, l_h?);
-    // M = L_T⁻¹ Σ_TH L_H⁻ᵀ
-    let mut m = joint.clone();
-    solve_lower_triangular_in_place(l_t.as_ref(), m.as_mut(), Par::Seq);
-    let mut m = m.transpose().to_owned();
-    solve_lower_triangular_in_place(l_h.as_ref(), m.as_mut(), Par::Seq);
+    let joint = picked(&moments.joint.to_dense(), rows, columns);
+    let histories = &picked(histories, columns, columns);
+    let m = whitening.transposed(&joint);
     let svd = Svd::of_gram(m.transpose(), 2 * wide.unwrap_or(params.rank)).or_else(|_| Svd::thin(m.transpose()))?;
 
     let d = svd.rank(params.rank, params.tolerance);
@@ -128,8 +113,8 @@ fn two_stage(
         solve_upper_triangular_in_place(l.transpose(), vectors.as_mut(), Par::Seq);
         vectors
     };
-    let u = unwhiten(&l_t, svd.u.subcols(0, d));
-    let v = unwhiten(&l_h, svd.v.subcols(0, instruments));
+    let u = unwhiten(l_t, svd.u.subcols(0, d));
+    let v = unwhiten(l_h, svd.v.subcols(0, instruments));
 
     let s = u.transpose() * &joint * &v;
     let w = v.transpose() * histories * &v;
@@ -146,12 +131,50 @@ fn two_stage(
             Span { basis: spread(&unwhiten(l, q.as_ref()), used, all), dual: spread(&(l * q), used, all) }
         };
         Wide {
-            tests: leading(&l_t, &svd.u, most, &rows, all_rows),
-            histories: leading(&l_h, &svd.v, 2 * most, &columns, all_columns),
+            tests: leading(l_t, &svd.u, most, rows, all_rows),
+            histories: leading(l_h, &svd.v, 2 * most, columns, all_columns),
         }
     });
-    let b = spread(&(&v * &p), &columns, all_columns);
-    Ok(Bases { u: spread(&u, &rows, all_rows), b, wide, spectrum: svd.s })
+    let b = spread(&(&v * &p), columns, all_columns);
+    Ok(Bases { u: spread(&u, rows, all_rows), b, wide, spectrum: svd.s })
+}
+
+/// What makes the covariances of tests and of histories the identity, but for the ridge.
+pub(crate) struct Whitening {
+    /// The coordinates of tests, and of histories, that some sequence has hit: the others (most buckets, where the alphabet is small)
+    /// only cost time and conditioning.
+    rows: Vec<usize>,
+    columns: Vec<usize>,
+    /// L_T of Σ_TT + ridge = L_T L_Tᵀ, and L_H
+    l_t: Mat<f64>,
+    l_h: Mat<f64>,
+}
+
+impl Whitening {
+    pub(crate) fn new(moments: &Matrices, tests: &Mat<f64>, histories: &Mat<f64>, params: &LearnParams) -> Result<Whitening> {
+        let (rows, columns) = (used(tests), used(histories));
+        // An uncompressed side may have coordinates of sequences that were met elsewhere only.
+        let counted = |side: usize, used: &[usize], all: usize| if moments.is_identity[side] { used.len() } else { all };
+        let (l_t, l_h) = rayon::join(
+            || whitener(&picked(tests, &rows, &rows), params.whitening_ridge, counted(0, &rows, tests.nrows())),
+            || whitener(&picked(histories, &columns, &columns), params.whitening_ridge, counted(1, &columns, histories.nrows())),
+        );
+        Ok(Whitening { l_t: l_t?, l_h: l_h?, rows, columns })
+    }
+
+    /// L_T⁻¹ Σ_TH L_H⁻ᵀ of all coordinates.
+    pub(crate) fn of_all(&self, joint: &Mat<f64>) -> Mat<f64> {
+        self.transposed(&picked(joint, &self.rows, &self.columns)).transpose().to_owned()
+    }
+
+    /// Its transpose, given the coordinates that are used.
+    fn transposed(&self, joint: &Mat<f64>) -> Mat<f64> {
+        let mut m = joint.clone();
+        solve_lower_triangular_in_place(self.l_t.as_ref(), m.as_mut(), Par::Seq);
+        let mut m = m.transpose().to_owned();
+        solve_lower_triangular_in_place(self.l_h.as_ref(), m.as_mut(), Par::Seq);
+        m
+    }
 }
 
 /// The coordinates whose variance is not zero.

@@ -8,6 +8,7 @@ use faer::{Mat, Side};
 use proptest::prelude::*;
 
 use crate::data::{ActionObservation, Alphabet, CutRule, End, Trajectory};
+use crate::diagnose::diagnose;
 use crate::features::Features;
 use crate::learn::learn;
 use crate::log::Logs;
@@ -114,6 +115,9 @@ struct Literal {
     operators: Vec<(ActionObservation, Mat<f64>)>,
     /// w_aoᵀ
     readouts: Vec<(ActionObservation, Mat<f64>)>,
+    c_inf: Mat<f64>,
+    /// Singular values of the (whitened) moments.
+    spectrum: Vec<f64>,
 }
 
 impl Literal {
@@ -194,7 +198,7 @@ fn literal(zs: &[Trajectory], params: &LearnParams) -> Literal {
     let sigma_h = sum(d_h, 1, chi.iter().cloned());
     let start = if params.start == Start::Mixed && params.history == History::Suffix { 1 } else { 0 };
 
-    let (u, right_inverse) = match params.regression {
+    let (u, right_inverse, spectrum) = match params.regression {
         Regression::PseudoInverse => {
             let svd = sigma_th.thin_svd().unwrap();
             let d = (0..params.rank.min(d_t).min(d_h))
@@ -202,7 +206,9 @@ fn literal(zs: &[Trajectory], params: &LearnParams) -> Literal {
                 .count();
             let u = svd.U().subcols(0, d).to_owned();
             let small = u.transpose() * &sigma_th;
-            (u, small.thin_svd().unwrap().pseudoinverse())
+            let starts = moments.iter().filter(|m| m.at_start || params.start == Start::Mixed).count() as f64;
+            let spectrum = svd.S().column_vector().iter().map(|s| s / starts).collect();
+            (u, small.thin_svd().unwrap().pseudoinverse(), spectrum)
         }
         Regression::TwoStage => two_stage(&sigma_th, &outer(&psi, &psi), &outer(&chi, &chi), params),
     };
@@ -222,11 +228,13 @@ fn literal(zs: &[Trajectory], params: &LearnParams) -> Literal {
         c1: c1 * (1.0 / total),
         operators: pairs.iter().map(|&ao| (ao, operator(ao))).collect(),
         readouts: pairs.iter().map(|&ao| (ao, readout(ao))).collect(),
+        c_inf,
+        spectrum,
     }
 }
 
 /// Two-stage regression with symmetric square roots and plain inverses instead of Cholesky factors.
-fn two_stage(sigma_th: &Mat<f64>, tt: &Mat<f64>, hh: &Mat<f64>, params: &LearnParams) -> (Mat<f64>, Mat<f64>) {
+fn two_stage(sigma_th: &Mat<f64>, tt: &Mat<f64>, hh: &Mat<f64>, params: &LearnParams) -> (Mat<f64>, Mat<f64>, Vec<f64>) {
     let inverse_root = |m: &Mat<f64>| {
         let n = m.nrows();
         let ridge = params.whitening_ridge * (0..n).map(|i| m[(i, i)]).sum::<f64>() / n as f64;
@@ -245,7 +253,7 @@ fn two_stage(sigma_th: &Mat<f64>, tt: &Mat<f64>, hh: &Mat<f64>, params: &LearnPa
     let k = &s * inverse(&w) * s.transpose();
     let ridge = params.ridge * (0..d).map(|i| k[(i, i)]).sum::<f64>() / d as f64;
     let p = inverse(&w) * s.transpose() * inverse(&(k + Mat::<f64>::identity(d, d) * ridge));
-    (u, v * p)
+    (u, v * p, svd.S().column_vector().iter().copied().collect())
 }
 
 fn all_sequences(longest: usize) -> Vec<Sequence> {
@@ -268,6 +276,30 @@ fn check(zs: &[Trajectory], params: &LearnParams) -> Result<(), TestCaseError> {
             (ours - theirs).abs() < ROUNDING * size,
             "{params:?} {sequence:?}: {ours} by streaming, {theirs} by definition"
         );
+    }
+    Ok(())
+}
+
+/// Singular values by the Gram matrix are right to 10⁻⁸ of the largest.
+const GRAM: f64 = 1e-7;
+
+fn check_diagnosis(zs: &[Trajectory], params: &LearnParams) -> Result<(), TestCaseError> {
+    let found = diagnose(&Logs::memory(alphabet(), zs.to_vec()), params, &mut |_| {});
+    let found = found.map_err(|e| TestCaseError::fail(e.to_string()))?;
+    let literal = literal(zs, params);
+    let value = |values: &[f64], i: usize| values.get(i).copied().unwrap_or(0.0);
+    for i in 0..literal.spectrum.len() {
+        let (ours, theirs) = (value(&found.spectrum.values, i), literal.spectrum[i]);
+        prop_assert!((ours - theirs).abs() < GRAM * literal.spectrum[0], "value {i}: {ours} {theirs}");
+    }
+    let goes_on = literal.operators.iter().filter(|(ao, _)| ao.observation.0 < OBSERVATIONS);
+    let norm = |m: &Mat<f64>| m.thin_svd().unwrap().S().column_vector()[0];
+    let largest = goes_on.map(|(_, c_ao)| norm(c_ao)).fold(0.0, f64::max);
+    prop_assert!((found.norms.largest - largest).abs() < GRAM * largest.max(1.0), "{} {largest}", found.norms.largest);
+    if params.regression == Regression::PseudoInverse {
+        // With whitening, sums in place of means stretch the coordinates.
+        let normalizer = norm(&literal.c_inf);
+        prop_assert!((found.norms.normalizer - normalizer).abs() < GRAM * normalizer, "{} {normalizer}", found.norms.normalizer);
     }
     Ok(())
 }
@@ -299,6 +331,17 @@ proptest! {
                     let params = LearnParams { test_projection, history_projection, test_dim: 12, history_dim: 14, rank: 3, start, seed, ..LearnParams::default() };
                     check(&zs, &params)?;
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn spectrum_and_norms_are_those_of_the_definitions(zs in trajectories(), seed in 0..1000u64) {
+        for test_projection in [Projection::Spherical, Projection::SignedHash, Projection::Identity] {
+            for start in [Start::Fixed, Start::Mixed] {
+                let shared = LearnParams { test_projection, history_projection: Projection::Hashed, test_dim: 12, history_dim: 14, start, seed, ..LearnParams::default() };
+                check_diagnosis(&zs, &LearnParams { rank: 3, ..shared.clone() })?;
+                check_diagnosis(&zs, &LearnParams { max_test_length: 3, rank: 2, history: History::Prefix, regression: Regression::PseudoInverse, ..shared })?;
             }
         }
     }

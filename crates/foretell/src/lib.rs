@@ -48,6 +48,7 @@ pub mod checkpoint;
 pub mod data;
 #[cfg(test)]
 mod definitions;
+pub mod diagnose;
 pub mod domains;
 pub mod ensemble;
 pub mod env;

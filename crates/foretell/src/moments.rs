@@ -268,7 +268,8 @@ impl Moments {
         Ok(Solution { bases, initial, normalizer, scale, factors })
     }
 
-    fn scale(&self, start_weight: f64) -> Result<f64> {
+    /// What sums are multiplied by: 1 over the weight of the cuts at which the start state is read, |Z| if all episodes start alike.
+    pub(crate) fn scale(&self, start_weight: f64) -> Result<f64> {
         if start_weight > 0.0 {
             return Ok(1.0 / start_weight);
         }

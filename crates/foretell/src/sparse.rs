@@ -2,6 +2,8 @@
 
 use faer::Mat;
 
+use crate::svd::Linear;
+
 /// Compressed columns.
 #[derive(Clone, Debug)]
 pub(crate) struct SparseMatrix {
@@ -32,14 +34,6 @@ impl SparseMatrix {
         }
     }
 
-    pub(crate) fn rows(&self) -> usize {
-        self.rows
-    }
-
-    pub(crate) fn columns(&self) -> usize {
-        self.start.len() - 1
-    }
-
     /// The non-zeros of a column.
     pub(crate) fn column(&self, j: usize) -> impl Iterator<Item = (usize, f64)> + '_ {
         let range = self.start[j]..self.start[j + 1];
@@ -53,9 +47,18 @@ impl SparseMatrix {
         }
         dense
     }
+}
 
-    /// A x
-    pub(crate) fn times(&self, x: &[f64]) -> Vec<f64> {
+impl Linear for SparseMatrix {
+    fn rows(&self) -> usize {
+        self.rows
+    }
+
+    fn columns(&self) -> usize {
+        self.start.len() - 1
+    }
+
+    fn times(&self, x: &[f64]) -> Vec<f64> {
         let mut out = vec![0.0; self.rows];
         for (j, &scale) in x.iter().enumerate() {
             self.column(j).for_each(|(i, value)| out[i] += value * scale);
@@ -63,8 +66,7 @@ impl SparseMatrix {
         out
     }
 
-    /// Aᵀ x
-    pub(crate) fn transpose_times(&self, x: &[f64]) -> Vec<f64> {
+    fn transpose_times(&self, x: &[f64]) -> Vec<f64> {
         (0..self.columns()).map(|j| self.column(j).map(|(i, value)| value * x[i]).sum()).collect()
     }
 }

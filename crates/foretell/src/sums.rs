@@ -10,7 +10,7 @@ use faer::{Accum, Mat, MatMut, MatRef, Par};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use crate::features::{Batch, Features, Place};
+use crate::features::{Batch, Episode, Features, Place};
 use crate::sparse::SparseMatrix;
 
 /// Independent sums into which hashed cuts are split; more would cost memory, fewer would leave threads idle.
@@ -33,6 +33,15 @@ pub(crate) enum Wanted {
 pub(crate) enum Joint {
     Dense(Mat<f64>),
     Sparse(SparseMatrix),
+}
+
+impl Joint {
+    pub(crate) fn to_dense(&self) -> Mat<f64> {
+        match self {
+            Joint::Dense(joint) => joint.clone(),
+            Joint::Sparse(joint) => joint.to_dense(),
+        }
+    }
 }
 
 /// The compressed moments: sums over cuts, times a factor.
@@ -126,18 +135,33 @@ impl Accumulator {
         Accumulator { wanted, layout }
     }
 
+    /// For Σ̂_TH alone, in a single lane: one of many that are summed at once.
+    pub(crate) fn lean(features: &Features) -> Accumulator {
+        let mut accumulator = Accumulator::new(features, Wanted::Joint);
+        if let Layout::Buckets(lanes) = &mut accumulator.layout {
+            lanes.truncate(1);
+        }
+        accumulator
+    }
+
     /// Adds the cuts of a batch.
     pub(crate) fn add(&mut self, features: &Features, batch: &Batch<'_>) {
+        self.add_episodes(features, batch, &batch.episodes);
+    }
+
+    /// Adds the cuts of some episodes of a batch, which may have other weights there.
+    pub(crate) fn add_episodes(&mut self, features: &Features, batch: &Batch<'_>, episodes: &[Episode]) {
+        let places = |episodes: &[Episode]| -> Vec<Place> { episodes.iter().flat_map(Episode::places).collect() };
         match &mut self.layout {
             Layout::Buckets(lanes) => {
-                let chunk = batch.episodes.len().div_ceil(LANES).max(1);
-                lanes.par_iter_mut().zip(batch.episodes.par_chunks(chunk)).for_each(|(lane, episodes)| {
+                let chunk = episodes.len().div_ceil(lanes.len()).max(1);
+                lanes.par_iter_mut().zip(episodes.par_chunks(chunk)).for_each(|(lane, episodes)| {
                     let places = episodes.iter().flat_map(|e| e.places());
                     add_buckets(lane, features, batch, places);
                 });
             }
-            Layout::Dense(sums, buffers) => add_dense(sums, buffers, features, batch),
-            Layout::Counts(counts) => add_counts(counts, features, batch, self.wanted),
+            Layout::Dense(sums, buffers) => add_dense(sums, buffers, features, batch, &places(episodes)),
+            Layout::Counts(counts) => add_counts(counts, features, batch, &places(episodes), self.wanted),
         }
     }
 
@@ -230,9 +254,8 @@ fn add_square(sums: &mut [f64], d: usize, x: &[(usize, f64)], weight: f64) {
 }
 
 /// Gathers ψ and χ of the cuts as matrices Ψ, X and adds ΨXᵀ (and ΨΨᵀ, XXᵀ).
-fn add_dense(sums: &mut Sums, buffers: &mut Buffers, features: &Features, batch: &Batch<'_>) {
+fn add_dense(sums: &mut Sums, buffers: &mut Buffers, features: &Features, batch: &Batch<'_>, places: &[Place]) {
     let at_once = (GATHERED / sums.d_t.max(sums.d_h)).max(512);
-    let places: Vec<Place> = batch.places().collect();
     for places in places.chunks(at_once) {
         let Buffers { psi, chi } = &mut *buffers;
         gather(features, batch, places, psi, chi);
@@ -284,9 +307,9 @@ fn add_product(sums: &mut [f64], a: MatRef<'_, f64>, b: MatRef<'_, f64>, triangl
 }
 
 /// Non-zeros of ψ and χ into maps; a side that is not the identity may be dense.
-fn add_counts(counts: &mut Counts, features: &Features, batch: &Batch<'_>, wanted: Wanted) {
+fn add_counts(counts: &mut Counts, features: &Features, batch: &Batch<'_>, places: &[Place], wanted: Wanted) {
     let (mut psi, mut chi, mut buffer) = (Vec::new(), Vec::new(), Vec::new());
-    for place in batch.places() {
+    for &place in places {
         features.sparse_tests(batch, place.at, place.end, &mut buffer, &mut psi);
         features.sparse_histories(batch, place, &mut buffer, &mut chi);
         add_outer(&mut counts.th, &psi, &chi, place.weight);

@@ -5,7 +5,6 @@ use faer::{Mat, MatRef};
 use crate::error::{Error, Result};
 use crate::model::dot;
 use crate::rng::Seed;
-use crate::sparse::SparseMatrix;
 use crate::sums::Joint;
 
 /// Sparse matrices whose smaller side is at most this are decomposed as dense ones.
@@ -18,6 +17,16 @@ const GRAM_NOISE: f64 = 1e-7;
 const CHECK_EVERY: usize = 10;
 /// Largest number of entries for which a sparse matrix is made dense (1 GiB).
 const DENSE_ENTRIES: usize = 1 << 27;
+
+/// A matrix of which only products with vectors are needed.
+pub(crate) trait Linear {
+    fn rows(&self) -> usize;
+    fn columns(&self) -> usize;
+    /// A x
+    fn times(&self, x: &[f64]) -> Vec<f64>;
+    /// Aᵀ x
+    fn transpose_times(&self, x: &[f64]) -> Vec<f64>;
+}
 
 /// Singular vectors and values, largest first.
 #[derive(Clone, Debug)]
@@ -64,7 +73,7 @@ impl Svd {
                 if rows.min(columns) <= DENSE_SIDE && rows * columns <= DENSE_ENTRIES {
                     Svd::thin(matrix.to_dense().as_ref())
                 } else {
-                    Svd::lanczos(matrix, rank, seed)
+                    Svd::lanczos(matrix, rank, SPARSE_TOLERANCE, seed)
                 }
             }
         }
@@ -74,7 +83,7 @@ impl Svd {
     ///
     /// A Vₙ = Uₙ Bₙ with B upper bidiagonal; the triples of B give those of A, with residual β·|last entry of the left
     /// vector of B|. The basis grows until the wanted triples have converged, or the matrix is exhausted.
-    fn lanczos(matrix: &SparseMatrix, rank: usize, seed: Seed) -> Result<Svd> {
+    fn lanczos(matrix: &impl Linear, rank: usize, tolerance: f64, seed: Seed) -> Result<Svd> {
         let (rows, columns) = (matrix.rows(), matrix.columns());
         let rank = rank.min(rows).min(columns);
         let mut rng = seed.stream("svd").rng();
@@ -95,11 +104,16 @@ impl Svd {
             if exhausted || n % CHECK_EVERY == 0 && n >= rank {
                 let small = Svd::thin(bidiagonal(&alphas, &betas[..n - 1]).as_ref())?;
                 let residual = |i: usize| beta * small.u[(n - 1, i)].abs();
-                if exhausted || (0..rank.min(n)).all(|i| residual(i) <= SPARSE_TOLERANCE * small.s[0]) {
+                if exhausted || (0..rank.min(n)).all(|i| residual(i) <= tolerance * small.s[0]) {
                     return Ok(small.lift(&left, &right, rank.min(n)));
                 }
             }
         }
+    }
+
+    /// The largest singular value, whose residual is within a share of it; its error is far smaller, of the order of the square.
+    pub(crate) fn norm(matrix: &impl Linear, tolerance: f64, seed: Seed) -> Result<f64> {
+        Ok(Svd::lanczos(matrix, 1, tolerance, seed)?.s.first().copied().unwrap_or(0.0))
     }
 
     /// From triples of the small matrix to those of the large one.
@@ -169,6 +183,7 @@ fn bidiagonal(diagonal: &[f64], above: &[f64]) -> Mat<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sparse::SparseMatrix;
 
     /// A sparse matrix of rank 12 with a spread spectrum.
     fn sparse(rows: u32, columns: u32) -> SparseMatrix {
@@ -194,7 +209,7 @@ mod tests {
         for rank in [1, 5, 12, 30] {
             let matrix = sparse(90, 70);
             let dense = Svd::thin(matrix.to_dense().as_ref()).unwrap();
-            let lanczos = Svd::lanczos(&matrix, rank, Seed(1)).unwrap();
+            let lanczos = Svd::lanczos(&matrix, rank, SPARSE_TOLERANCE, Seed(1)).unwrap();
             for i in 0..rank.min(lanczos.s.len()).min(12) {
                 assert!(
                     (lanczos.s[i] - dense.s[i]).abs() < 1e-10 * dense.s[0],

@@ -5,13 +5,10 @@ use std::time::Instant;
 
 use clap::ValueEnum;
 use foretell::log::Propensities;
-use foretell::{
-    Keep, LearnOverrides, LearnParams, Learned, Learner, Model, Moments, OperatorsFrom, Projection, RefineOverrides,
-    RefineParams, Weighting,
-};
+use foretell::{Keep, Learned, Learner, Model, Moments, OperatorsFrom, RefineOverrides, RefineParams, Weighting};
 use serde_json::{Value, json};
 
-use super::Preset;
+use super::Recipe;
 use crate::checkpoint::{self, CheckpointArgs, going_on};
 use crate::input::LogArgs;
 use crate::output;
@@ -29,14 +26,8 @@ pub struct Args {
     /// File to write the model to
     #[arg(short, long, value_name = "MODEL")]
     output: PathBuf,
-    /// Recipe to start from
-    #[arg(long, value_enum, default_value_t = Preset::Default)]
-    preset: Preset,
-    /// Projection of tests and of histories
-    #[arg(long, value_enum)]
-    projection: Option<Projection>,
     #[command(flatten)]
-    overrides: LearnOverrides,
+    recipe: Recipe,
     /// Refine the model into a proper POMDP, as `foretell refine` does
     #[arg(long)]
     refine: bool,
@@ -115,15 +106,7 @@ fn bytes(text: &str) -> Result<usize, String> {
 }
 
 pub fn run(args: Args) -> anyhow::Result<()> {
-    let mut params = match args.preset {
-        Preset::Default => LearnParams::default(),
-        Preset::Paper => LearnParams::paper(),
-    };
-    if let Some(projection) = args.projection {
-        params.test_projection = projection;
-        params.history_projection = projection;
-    }
-    let params = args.overrides.apply(params);
+    let params = args.recipe.params();
     if !args.refine && args.refinement != RefineOverrides::default() {
         anyhow::bail!("--states, --layout, --em-rounds and --patience are of refinement: give --refine as well");
     }

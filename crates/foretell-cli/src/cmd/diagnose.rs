@@ -1,0 +1,111 @@
+//! `foretell diagnose`
+
+mod words;
+
+use std::path::PathBuf;
+
+use foretell::diagnose::{Diagnosis, diagnose};
+use foretell_plots::{Axis, Chart, Figure, Line, Look, Mark, Point};
+
+use super::Recipe;
+use crate::input::LogArgs;
+use crate::progress::LearningBar;
+use crate::{output, report};
+
+/// Measure what can be learned from logs: what was tried, how sparse they are, what rank and projection they support, how errors grow
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    input: LogArgs,
+    #[command(flatten)]
+    recipe: Recipe,
+    /// Draw the spectrum with its noise, how fast eigenvalues fall, and how well each step is foretold, to a file, .svg or .png
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: Args) -> anyhow::Result<()> {
+    if let Some(path) = &args.plot {
+        foretell_plots::check_name(path)?;
+        output::check(path)?;
+        args.input.refuse_as_output(path)?;
+    }
+    let input = args.input.open()?;
+    let mut bar = LearningBar::new();
+    let found = diagnose(&input.logs, &args.recipe.params(), &mut |progress| bar.tell(progress));
+    bar.finish();
+    let found = found.map_err(|e| input.blame(e))?;
+    if let Some(path) = &args.plot {
+        foretell_plots::save(&[spectrum(&found), decay(&found), by_step(&found)], path)?;
+    }
+    if args.json {
+        return report::json(&found);
+    }
+    report::say(words::of(&found))?;
+    Ok(())
+}
+
+/// Directions worth drawing: twice as many as are used or suggested.
+fn drawn(found: &Diagnosis) -> usize {
+    let used = found.params.rank.max(found.spectrum.rank.unwrap_or(0));
+    found.spectrum.values.len().min((2 * used).max(10))
+}
+
+fn line(name: &str, points: impl Iterator<Item = (f64, f64)>, look: Look) -> Line {
+    Line { name: name.into(), points: points.map(|(x, y)| Point { x, y, half: 0.0 }).collect(), look }
+}
+
+fn numbered(values: &[f64]) -> impl Iterator<Item = (f64, f64)> {
+    values.iter().enumerate().map(|(i, &value)| ((i + 1) as f64, value))
+}
+
+/// Singular values, what chance alone would make of them, and where they meet.
+fn spectrum(found: &Diagnosis) -> Figure {
+    let (s, drawn) = (&found.spectrum, drawn(found));
+    let floor = s.floor.iter().filter(|floor| floor.direction <= drawn).map(|floor| (floor.direction as f64, floor.value));
+    let suggested = s.rank.map(|rank| Mark { at: rank as f64, name: format!("suggested rank {rank}") });
+    let used = (Some(found.params.rank) != s.rank)
+        .then(|| Mark { at: found.params.rank as f64, name: format!("rank used {}", found.params.rank) });
+    Figure::from(Chart {
+        title: "What the past tells about the future".into(),
+        x: Axis::new("direction"),
+        y: Axis::log("singular value"),
+        lines: vec![line("moments", numbered(&s.values[..drawn]), Look::Dots), line("chance, 99 %", floor, Look::Dashed)],
+        marks: suggested.into_iter().chain(used.filter(|used| used.at <= drawn as f64)).collect(),
+    })
+}
+
+/// The eigenvalues of Theorem 1, and what is left out by the leading ones.
+fn decay(found: &Diagnosis) -> Figure {
+    let decay = &found.decay;
+    let drawn = drawn(found).min(decay.eigenvalues.len());
+    let share = |value: f64| value / decay.total;
+    let eigenvalues = numbered(&decay.eigenvalues[..drawn]).map(|(i, value)| (i, share(value)));
+    let left_out = (1..=drawn).map(|m| (m as f64, share(decay.nu(m))));
+    Figure::from(Chart {
+        title: "How fast eigenvalues fall".into(),
+        x: Axis::new("direction"),
+        y: Axis::log("share of the variation"),
+        lines: vec![line("of this direction", eigenvalues, Look::Dots), line("of all behind it", left_out, Look::Line)],
+        marks: vec![],
+    })
+}
+
+/// How well each step is foretold.
+fn by_step(found: &Diagnosis) -> Figure {
+    let steps = || found.by_step.iter().filter(|step| step.episodes >= words::ENOUGH);
+    let lines = vec![
+        line("model", steps().map(|s| (s.step as f64, s.model)), Look::Line),
+        line("n-gram", steps().map(|s| (s.step as f64, s.ngram)), Look::Dashed),
+    ];
+    Figure::from(Chart {
+        title: "Do errors add up? Held-out steps, one by one".into(),
+        x: Axis::new("step of the episode"),
+        y: Axis::new("mean ln P(o || a) of this step, nats"),
+        lines,
+        marks: vec![],
+    })
+}
