@@ -2,8 +2,9 @@
 CARGO ?= cargo
 NEXTEST := $(shell $(CARGO) nextest --version >/dev/null 2>&1 && echo yes)
 VENV := .venv
+BUILT := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: demo test check doc bench figures figures-quick clean
+.PHONY: demo test test-pages check doc bench figures figures-quick screenshots clean
 
 # From nothing to a policy, then step by step from logs to predictions: the main job.
 demo:
@@ -16,6 +17,7 @@ demo:
 	target/release/foretell learn target/demo/walks.csv --refine -o target/demo/model.safetensors
 	target/release/foretell score target/demo/model.safetensors target/demo/heldout.csv --truth colored-gridworld --plot target/demo/likelihood.png
 	target/release/foretell predict target/demo/model.safetensors --history "N:....,E:...." --actions "E,E" --top 4
+	target/release/foretell report target/demo/model.safetensors --logs target/demo/heldout.csv --truth colored-gridworld -o target/demo/report.html
 
 # All tests: what .ci/run runs.
 test: check
@@ -25,6 +27,13 @@ else
 	$(CARGO) test --workspace --all-features --lib --bins --tests
 endif
 	$(CARGO) test --workspace --all-features --doc
+	$(MAKE) test-pages
+
+# Pages of `foretell report` in Chromium, light and dark, wide and narrow. Where there is none, it is installed or the test skipped.
+PAGES := crates/foretell-cli/tests/pages
+test-pages:
+	$(CARGO) build
+	python3 $(PAGES)/check.py --binary $(BUILT)/debug/foretell
 
 check:
 	$(CARGO) fmt --all --check
@@ -67,6 +76,11 @@ figures:
 figures-quick:
 	$(CARGO) build -p foretell-experiments
 	for name in $(FIGURES); do target/debug/$$name target/figures-quick --quick > /dev/null || exit 1; done
+
+# The pictures of report pages in docs/, made anew.
+screenshots:
+	$(CARGO) build --release
+	python3 $(PAGES)/screenshots.py --binary $(BUILT)/release/foretell --into docs
 
 clean:
 	$(CARGO) clean

@@ -19,6 +19,7 @@ pub mod plan;
 pub mod play;
 pub mod predict;
 pub mod refine;
+pub mod report;
 pub mod sample;
 pub mod score;
 pub mod search;
@@ -100,7 +101,8 @@ pub fn with_defaults<P: Serialize>(command: clap::Command, default: &P, paper: &
     })
 }
 
-fn fields(params: &impl Serialize) -> Map<String, Value> {
+/// Parameters by name.
+pub fn fields(params: &impl Serialize) -> Map<String, Value> {
     match serde_json::to_value(params) {
         Ok(Value::Object(fields)) => fields,
         _ => unreachable!("parameters are plain structs"),

@@ -29,6 +29,7 @@ pub struct LogArgs {
 /// Opened logs, and the file that holds what came by standard input.
 pub struct Opened {
     pub logs: Logs,
+    pub paths: Vec<PathBuf>,
     spool: Option<NamedTempFile>,
 }
 
@@ -94,7 +95,7 @@ impl LogArgs {
             spool = Some(file);
         }
         let on_bad = if self.skip_bad_episodes { OnBadEpisode::Skip } else { OnBadEpisode::Fail };
-        Ok(Opened { logs: Logs::files(paths, ReadOptions { on_bad }), spool })
+        Ok(Opened { logs: Logs::files(paths.clone(), ReadOptions { on_bad }), paths, spool })
     }
 
     /// The files that the arguments stand for, and `-`.

@@ -9,9 +9,11 @@ mod game;
 mod input;
 mod names;
 mod output;
+mod page;
 mod plot;
 mod progress;
 mod report;
+mod run;
 mod screen;
 mod show;
 
@@ -55,6 +57,7 @@ enum Verb {
     Agent(cmd::agent::Args),
     Solve(cmd::solve::Args),
     Export(cmd::export::Args),
+    Report(cmd::report::Args),
 }
 
 /// The command line, with the defaults of all parameters written into its help.
@@ -98,6 +101,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Verb::Agent(args) => cmd::agent::run(args),
         Verb::Solve(args) => cmd::solve::run(args),
         Verb::Export(args) => cmd::export::run(args),
+        Verb::Report(args) => cmd::report::run(args),
     })
 }
 

@@ -83,6 +83,17 @@ impl<'a> Show<'a> {
         self.seen
     }
 
+    /// What its model believes of the hidden state before the step to come, where it was refined.
+    pub fn belief(&self) -> Option<&[f64]> {
+        self.plan.model()?.refined()?;
+        self.state.as_ref().map(Filter::state)
+    }
+
+    /// How often its model lost track since the show began.
+    pub fn lost(&self) -> u64 {
+        self.state.as_ref().map_or(0, PredictiveState::lost)
+    }
+
     /// Whether the policy met an observation, of its own alphabet or beyond, in its logs.
     pub fn knows(&self, own: Observation) -> bool {
         (own.0 as usize) < self.plan.alphabet().observations().len()

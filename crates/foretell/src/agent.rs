@@ -70,6 +70,11 @@ impl AgentParams {
         }
         Ok(())
     }
+
+    /// Episodes that a round samples, counted from 0: rounds get equal shares, the first what is left over as well.
+    pub fn share(&self, round: usize) -> usize {
+        self.episodes / self.agent_rounds + if round == 0 { self.episodes % self.agent_rounds } else { 0 }
+    }
 }
 
 /// An agent in a domain: each item of the iterator is a round.
@@ -83,6 +88,8 @@ pub struct Agent<'d> {
     round: usize,
     stage: Stage,
     episodes: Vec<Trajectory>,
+    /// What each round's plan is worth by its own estimate.
+    promised: Vec<Option<f64>>,
     /// Of this round, once there is one.
     model: Option<Model>,
     plan: Option<Plan>,
@@ -133,6 +140,7 @@ impl<'d> Agent<'d> {
             round: 0,
             stage: Stage::Begun,
             episodes: Vec::new(),
+            promised: Vec::new(),
             model: None,
             plan: None,
             checkpoint: None,
@@ -165,15 +173,19 @@ impl<'d> Agent<'d> {
         self.round
     }
 
+    /// What the plan of each round so far is worth at the start, by its own estimate.
+    pub fn promised(&self) -> &[Option<f64>] {
+        &self.promised
+    }
+
     /// The plan of the last round.
     pub fn plan(&self) -> Option<&Plan> {
         self.plan.as_ref()
     }
 
     fn sample(&mut self) -> Result<()> {
-        let AgentParams { agent_rounds, episodes, sampling, epsilon, .. } = self.params;
-        // Rounds get equal shares, the first what is left over.
-        let share = episodes / agent_rounds + if self.round == 0 { episodes % agent_rounds } else { 0 };
+        let AgentParams { sampling, epsilon, .. } = self.params;
+        let share = self.params.share(self.round);
         let seed = self.seed.stream("agent").index(self.round as u64);
         let (domain, actions) = (self.domain, self.domain.alphabet().actions().len());
         let current = self.plan.as_ref().filter(|_| sampling == Sampling::EpsilonGreedy);
@@ -227,6 +239,7 @@ impl<'d> Agent<'d> {
         let episodes = self.logs().open(model.alphabet().clone())?.collect::<Result<Vec<_>>>()?;
         let mut fitted = None;
         self.plan = Some(plan(model, &episodes, &self.planning, &mut |round| fitted = Some(round))?);
+        self.promised.push(fitted.map(|round| round.start_value).filter(|value| value.is_finite()));
         self.model = None;
         self.round += 1;
         self.reach(Stage::Begun)?;

@@ -1,6 +1,8 @@
 //! What a planner is compared with, on the same data and the same test episodes.
 
-use serde::Serialize;
+use std::iter;
+
+use serde::{Deserialize, Serialize};
 
 use crate::data::{Action, Trajectory};
 use crate::domains::{Domain, sample_with};
@@ -37,7 +39,7 @@ pub struct Test<'d> {
 }
 
 /// A policy and what it earns.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Tested {
     /// What kind of policy it is.
     pub policy: String,
@@ -52,14 +54,19 @@ impl Test<'_> {
         Returns::of(sample_with(self.domain, policy, self.episodes, self.max_steps, self.seed), self.discount)
     }
 
-    /// Policies that need no model: random, the best of always the same action, fitted-Q with tables over the last observation
+    /// Policies that learn nothing: random, and the best of always the same action.
+    pub fn unlearned(&self) -> Vec<Tested> {
+        let actions = self.domain.alphabet().actions().len();
+        let random = Tested { policy: "random".into(), returns: self.returns(|| Uniform { actions }) };
+        iter::once(random).chain(self.best_single_action()).collect()
+    }
+
+    /// Policies that need no model: the [`unlearned`](Test::unlearned) ones, fitted-Q with tables over the last observation
     /// (memoryless) and over the last two and three pairs, and with trees over the last observations. `episodes` are over the
     /// domain's alphabet.
     pub fn baselines(&self, episodes: &[Trajectory], discount: f64) -> Result<Vec<Tested>> {
-        let actions = self.domain.alphabet().actions().len();
         let tested = |policy: String, returns| Tested { policy, returns };
-        let mut all = vec![tested("random".into(), self.returns(|| Uniform { actions }))];
-        all.extend(self.best_single_action());
+        let mut all = self.unlearned();
         let steps = Steps::of(self.domain.alphabet(), episodes)?;
         let windows =
             [("memoryless", Recent::Observation), ("last 2 pairs", Recent::Pairs(2)), ("last 3 pairs", Recent::Pairs(3))];

@@ -4,14 +4,14 @@
 //! identity of the work alone, so that whatever was lost is done again, bit by bit the same.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::error::{Error, Result};
 use crate::file::{self, AtomicFile};
@@ -84,7 +84,7 @@ impl Checkpoint {
         // Parts of nobody were left by a process that was stopped while it removed them.
         checkpoint.clean(if begun.is_some() { is_left_over } else { is_ours })?;
         if begun.is_none() {
-            write(&path, format!("{work:#}\n").as_bytes())?;
+            file::write(&path, format!("{work:#}\n").as_bytes())?;
         }
         checkpoint.has_parts = checkpoint.names()?.iter().any(|name| is_part(name));
         Ok(checkpoint)
@@ -170,6 +170,19 @@ pub fn digest(bytes: &[u8]) -> String {
     format!("{:016x}", xxh3_64(bytes))
 }
 
+/// [`digest`] of all that can be read.
+pub fn digest_of(mut bytes: impl Read) -> io::Result<String> {
+    let (mut hash, mut chunk) = (Xxh3::new(), vec![0; 1 << 16]);
+    loop {
+        match bytes.read(&mut chunk) {
+            Ok(0) => return Ok(format!("{:016x}", hash.digest())),
+            Ok(n) => hash.update(&chunk[..n]),
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+}
+
 /// What is said of a part that cannot be used.
 pub(crate) const AGAIN: &str = "remove the folder and begin anew";
 
@@ -211,12 +224,6 @@ fn check_identity(folder: &Path, begun: &str, work: &Value) -> Result<()> {
     Err(Error::data(problem, "finish that work, remove the folder or name another"))
 }
 
-fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    let mut file = AtomicFile::create(path)?;
-    file.write_all(bytes).map_err(Error::io("write", path))?;
-    file.commit()
-}
-
 fn remove(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::io("remove", path)(error)),
@@ -250,6 +257,15 @@ mod tests {
             fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
+    }
+
+    #[test]
+    fn a_digest_is_the_same_read_at_once_or_in_parts() {
+        let bytes: Vec<u8> = (0..200_000u32).map(|i| (i % 251) as u8).collect();
+        assert_eq!(digest_of(&bytes[..]).unwrap(), digest(&bytes));
+        let (first, rest) = bytes.split_at(77);
+        assert_eq!(digest_of(first.chain(rest)).unwrap(), digest(&bytes));
+        assert_ne!(digest_of(rest).unwrap(), digest(&bytes));
     }
 
     #[test]

@@ -45,6 +45,13 @@ pub struct CalibrationBin {
     pub predictions: u64,
 }
 
+impl CalibrationBin {
+    /// Half the width of a 95 % interval of the share that came true, √(q(1 − q)/n) · 1.96, as if predictions were independent.
+    pub fn ci95(&self) -> f64 {
+        Z95 * (self.observed * (1.0 - self.observed) / self.predictions.max(1) as f64).sqrt()
+    }
+}
+
 /// How sure an ensemble is, and how rightly.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Sureness {
@@ -370,5 +377,20 @@ impl<'p> Translation<'p> {
     fn translate(&self, ao: ActionObservation) -> ActionObservation {
         let o = self.observations[ao.observation.0 as usize].unwrap_or(u32::MAX);
         ActionObservation::new(self.actions[ao.action.0 as usize], o)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::returns::Mean;
+
+    #[test]
+    fn the_interval_of_a_share_is_that_of_a_mean_of_zeros_and_ones() {
+        let bin = CalibrationBin { predicted: 0.2, observed: 0.25, predictions: 40_000 };
+        let mean: Mean = (0..40_000).map(|i| if i % 4 == 0 { 1.0 } else { 0.0 }).collect();
+        // They differ by n against n − 1.
+        assert!((bin.ci95() / mean.ci95() - 1.0).abs() < 1e-4, "{} {}", bin.ci95(), mean.ci95());
+        assert_eq!(CalibrationBin::default().ci95(), 0.0, "nothing predicted");
     }
 }

@@ -60,6 +60,14 @@ impl Drop for AtomicFile {
     }
 }
 
+/// Writes a file, which appears whole or not at all.
+pub fn write(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
+    let path = path.as_ref();
+    let mut file = AtomicFile::create(path)?;
+    file.write_all(bytes).map_err(Error::io("write", path))?;
+    file.commit()
+}
+
 /// Where `path` leads. A rename would replace a link by the file, and a device such as /dev/null for good.
 fn regular_target(path: &Path) -> io::Result<PathBuf> {
     match fs::metadata(path) {

@@ -56,7 +56,7 @@ mod error;
 pub mod evaluate;
 pub mod experience;
 mod features;
-mod file;
+pub mod file;
 pub mod filter;
 pub mod fitted_q;
 pub mod learn;
@@ -114,6 +114,7 @@ pub use refine::{RefineOverrides, RefineParams, Refinement, refine};
 pub use returns::Returns;
 pub use rng::{Rng, Seed};
 pub use search::Search;
+pub use tensors::Stamp;
 pub use trees::{Forest, ForestArrays, Inputs, Leaves, Rows, Targets, TreeParams, Trees};
 
 /// The examples of the README are tests.

@@ -1,12 +1,12 @@
 //! What a policy earns: returns of episodes, with intervals.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::data::{End, Trajectory};
 use crate::evaluate::Z95;
 
 /// Returns of episodes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Returns {
     /// How many there are.
     pub episodes: u64,

@@ -1,15 +1,12 @@
 //! Our safetensors files: arrays that NumPy reads without our code, and everything else as JSON in the header.
 
 use std::collections::HashMap;
-use std::io::Write;
-use std::path::Path;
 
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::file::AtomicFile;
 
 /// Raised whenever a file written before would be read differently, column values of projections included.
 const FORMAT_VERSION: u32 = 2;
@@ -35,6 +32,35 @@ struct Header<T> {
     library_version: String,
     #[serde(flatten)]
     body: T,
+}
+
+/// What a file of ours says of itself before all else.
+///
+/// ```
+/// # use foretell::{LearnParams, Logs, Seed, Stamp, domains, learn};
+/// # let tiger = domains::get("tiger")?;
+/// # let logs = Logs::memory(tiger.alphabet().clone(), domains::sample(&tiger, 50, 10, Seed(1)).collect());
+/// let model = learn(&logs, &LearnParams { rank: 2, ..LearnParams::default() })?;
+/// assert_eq!(Stamp::of(&model.to_bytes()).unwrap().kind, "model");
+/// assert!(Stamp::of(b"action,observation").is_none());
+/// # Ok::<(), foretell::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stamp {
+    /// "model" or "policy".
+    pub kind: String,
+    /// Version of the format; files of another one are not read.
+    pub format_version: u32,
+    /// Version of the library that wrote it.
+    pub library_version: String,
+}
+
+impl Stamp {
+    /// That of a file with these bytes; `None` if it is not one of ours.
+    pub fn of(bytes: &[u8]) -> Option<Stamp> {
+        let (_, metadata) = SafeTensors::read_metadata(bytes).ok()?;
+        serde_json::from_str(metadata.metadata().as_ref()?.get(HEADER)?).ok()
+    }
 }
 
 /// An array to be written.
@@ -81,13 +107,6 @@ pub(crate) fn to_bytes<T: Serialize>(kind: Kind, body: T, arrays: &[Array]) -> V
     });
     let json = serde_json::to_string(&header).expect("a header is plain data");
     serialize(views, Some(HashMap::from([(HEADER.to_string(), json)]))).expect("names and shapes are valid")
-}
-
-/// Writes a file, which appears whole or not at all.
-pub(crate) fn save(path: &Path, bytes: &[u8]) -> Result<()> {
-    let mut file = AtomicFile::create(path)?;
-    file.write_all(bytes).map_err(Error::io("write", path))?;
-    file.commit()
 }
 
 /// The arrays of a file, with errors that name it.

@@ -8,10 +8,10 @@ use std::time::Instant;
 use foretell::baselines::{Test, Tested};
 use foretell::checkpoint::digest;
 use foretell::{Agent, AgentOverrides, AgentParams, Error, LearnParams, Plan, PlanParams, Seed, domains};
-use serde::Serialize;
 use serde_json::json;
 
 use crate::checkpoint::{self, CheckpointArgs, say_resumed};
+use crate::run::{self, PolicyFile, Run, TestOf};
 use crate::{output, plot, report};
 
 /// The state of the agent's model: smaller than the best for predictions, which plans better.
@@ -64,16 +64,6 @@ pub struct Args {
     json: bool,
 }
 
-#[derive(Serialize)]
-struct Report {
-    domain: String,
-    seconds: f64,
-    policies: Vec<Tested>,
-    /// What one could earn at most who saw the state.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    discounted_bound: Option<f64>,
-}
-
 pub fn run(args: Args) -> anyhow::Result<()> {
     let domain = domains::get(&args.domain)?;
     for path in args.output.iter().chain(&args.plot) {
@@ -102,7 +92,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     })?;
     let resumed =
         checkpoint.as_ref().filter(|checkpoint| checkpoint.goes_on()).map(|checkpoint| checkpoint.folder().to_path_buf());
-    let mut agent = Agent::new(&domain, params, learning, planning, Seed(args.seed))?;
+    let mut agent = Agent::new(&domain, params.clone(), learning.clone(), planning, Seed(args.seed))?;
     if let Some(guide) = guide {
         agent = agent.guided_by(guide);
     }
@@ -140,16 +130,33 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let informed = test.informed();
     let discounted_bound = informed.as_ref().map(|(_, bound)| *bound);
     policies.extend(informed.map(|(qmdp, _)| qmdp));
-    let report = Report { domain: domain.name.clone(), seconds: started.elapsed().as_secs_f64(), policies, discounted_bound };
+    let report = Run {
+        version: env!("CARGO_PKG_VERSION").into(),
+        domain: args.domain.clone(),
+        seed: args.seed,
+        seconds: started.elapsed().as_secs_f64(),
+        rounds: run::rounds(&params, &agent, domain.discount),
+        sampling: params,
+        learning,
+        planning: plan.params().clone(),
+        test: TestOf { episodes: args.test_episodes, max_steps: domain.horizon, discount: domain.discount },
+        policies,
+        discounted_bound,
+        policy: args.output.as_ref().map(|path| policy_file(path, plan)),
+    };
     if let Some(path) = &args.plot {
-        let title = format!("What policies earn in {}", report.domain);
+        let title = format!("What policies earn in {}", domain.name);
         foretell_plots::save(&[plot::returns(&title, &report.policies, report.discounted_bound)], path)?;
     }
     if args.json { report::json(&report) } else { show(&report, &args) }?;
     checkpoint::finish(checkpoint)
 }
 
-fn show(report: &Report, args: &Args) -> anyhow::Result<()> {
+fn policy_file(path: &Path, plan: &Plan) -> PolicyFile {
+    PolicyFile { file: path.display().to_string(), digest: digest(&plan.to_bytes()) }
+}
+
+fn show(report: &Run, args: &Args) -> anyhow::Result<()> {
     let rows = report.policies.iter().map(|Tested { policy, returns: r }| {
         let numbers = [r.mean_return, r.ci95, r.discounted_return, r.discounted_ci95];
         let mut row = vec![policy.clone()];

@@ -21,6 +21,7 @@ struct Header {
     stage: Stage,
     has_model: bool,
     has_plan: bool,
+    promised: Vec<Option<f64>>,
     ends: Vec<End>,
 }
 
@@ -31,6 +32,7 @@ impl Agent<'_> {
             stage: self.stage,
             has_model: self.model.is_some(),
             has_plan: self.plan.is_some(),
+            promised: self.promised.clone(),
             ends: self.episodes.iter().map(|z| z.end).collect(),
         };
         let mut arrays = write_episodes(&self.episodes);
@@ -46,7 +48,7 @@ impl Agent<'_> {
         self.model = header.has_model.then(|| Model::from_bytes(&model()?, file)).transpose()?;
         self.plan = header.has_plan.then(|| Plan::from_bytes(&plan()?, file)).transpose()?;
         self.episodes = read_episodes(&arrays, &header.ends)?;
-        (self.round, self.stage) = (header.round, header.stage);
+        (self.round, self.stage, self.promised) = (header.round, header.stage, header.promised);
         Ok(())
     }
 }

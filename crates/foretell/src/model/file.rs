@@ -9,6 +9,7 @@ use super::{Derived, Model, Refined};
 use crate::data::{ActionObservation, Alphabet};
 use crate::ensemble::Ensemble;
 use crate::error::{Error, Result};
+use crate::file;
 use crate::moments::Moments;
 use crate::ngram::NGram;
 use crate::params::LearnParams;
@@ -35,12 +36,12 @@ struct Header {
 impl Model {
     /// Writes the model to a file, which appears whole or not at all.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        tensors::save(path.as_ref(), &self.to_bytes())
+        file::write(path, &self.to_bytes())
     }
 
     /// [`Model::save`], with the moments it was made of, so that other logs can be added.
     pub fn save_with_moments(&self, moments: &Moments, path: impl AsRef<Path>) -> Result<()> {
-        tensors::save(path.as_ref(), &self.bytes_with(Some(moments)))
+        file::write(path, &self.bytes_with(Some(moments)))
     }
 
     /// The bytes of the moments that the bytes of a model file carry.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Plan, PlanParams, PlanQ, Planner, Regressor, StateKind};
 use crate::data::{Action, Alphabet};
 use crate::error::{Error, Result};
+use crate::file;
 use crate::filter::Filter;
 use crate::model::Model;
 use crate::pomdp::solve::AlphaVector;
@@ -37,7 +38,7 @@ struct Trees {
 impl Plan {
     /// Writes the plan to a file, which appears whole or not at all.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        tensors::save(path.as_ref(), &self.to_bytes())
+        file::write(path, &self.to_bytes())
     }
 
     /// Reads a plan that [`Plan::save`] wrote.

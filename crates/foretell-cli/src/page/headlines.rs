@@ -1,0 +1,109 @@
+//! The numbers that matter most, in words.
+
+use foretell::Model;
+use serde::Serialize;
+
+use super::{Earned, Estimates, Foresight, Last};
+use crate::report::{count, percent, plural};
+
+/// A number, what it is, and what to compare it with.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct Headline {
+    pub value: String,
+    pub label: String,
+    pub note: String,
+}
+
+/// Of a model, and of how well it foretells.
+pub fn for_model(model: &Model, foresight: Option<&Foresight>) -> Vec<Headline> {
+    let mut all = Vec::new();
+    if let Some(foresight) = foresight {
+        if let Some(Last { model, truth, best_ngram }) = foresight.last() {
+            let mut beside: Vec<String> = Vec::new();
+            beside.extend(best_ngram.map(|(_, value)| format!("best n-gram {}", number(value, 2))));
+            beside.extend(truth.map(|value| format!("exact model {}", number(value, 2))));
+            all.push(Headline {
+                value: format!("{} nats", number(model.log_likelihood, 2)),
+                label: format!("is how well it foretells {} of logs it has not seen", plural(model.horizon as u64, "step")),
+                note: format!("{}; nearer to 0 is better", beside.join(", ")),
+            });
+        }
+        all.push(Headline {
+            value: percent(foresight.per_step.exp()),
+            label: "is the probability that it gives to what happens next".into(),
+            note: format!("geometric mean over {}", plural(foresight.steps, "step")),
+        });
+    }
+    let (episodes, steps) = model.trained_on();
+    all.push(match model.refined() {
+        Some(refined) => Headline {
+            value: plural(refined.pomdp.states().len() as u64, "hidden state"),
+            label: "explain what was observed".into(),
+            note: "found from the logs alone".into(),
+        },
+        None => Headline {
+            value: plural(model.rank() as u64, "number"),
+            label: "sum up all that it remembers of the past".into(),
+            note: "its predictive state".into(),
+        },
+    });
+    all.push(Headline {
+        value: plural(episodes, "episode"),
+        label: "are what it was learned from".into(),
+        note: plural(steps, "step"),
+    });
+    all
+}
+
+/// Of a policy: what it earns where it acted, or what logs say of it.
+pub fn for_policy(earned: Option<&Earned>, estimates: Option<&Estimates>) -> Vec<Headline> {
+    if let Some((earned, own)) = earned.and_then(|e| Some((e, e.policies.iter().find(|t| t.policy == e.own)?))) {
+        let named = |name: &str| {
+            let tested = earned.policies.iter().find(|t| t.policy.starts_with(name))?;
+            Some(format!("{} {}", tested.policy, number(tested.returns.mean_return, 3)))
+        };
+        let beside: Vec<String> = ["random", "QMDP"].into_iter().filter_map(named).collect();
+        return vec![
+            Headline {
+                value: format!("{} ± {}", number(own.returns.mean_return, 3), number(own.returns.ci95, 3)),
+                label: format!("is what it earns in an episode of {}", earned.domain),
+                note: beside.join("; "),
+            },
+            Headline {
+                value: format!("{:.1} steps", own.returns.mean_length),
+                label: "is how long its episodes last".into(),
+                note: format!("{} end by themselves, the others after {}", percent(own.returns.terminated), earned.max_steps),
+            },
+        ];
+    }
+    let estimate = |e: &Estimates| Headline {
+        value: format!("{} ± {}", number(e.fitted_q.value, 3), number(e.fitted_q.ci95, 3)),
+        label: format!("is what it would earn in {}, by logs alone", plural(e.max_steps as u64, "step")),
+        note: format!(
+            "discounted; the logs themselves earned {} in {} episodes",
+            number(e.logged.value, 3),
+            count(e.episodes as u64)
+        ),
+    };
+    estimates.map(estimate).into_iter().collect()
+}
+
+/// −1.50 rather than -1.50.
+fn number(x: f64, digits: usize) -> String {
+    let text = format!("{x:.digits$}");
+    if text.trim_start_matches('-').chars().all(|c| c == '0' || c == '.') {
+        text.trim_start_matches('-').into()
+    } else {
+        text.replace('-', "−")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_a_minus_and_zero_has_none() {
+        assert_eq!([number(-1.5, 2), number(-0.001, 2), number(0.25, 1)], ["−1.50", "0.00", "0.2"]);
+    }
+}

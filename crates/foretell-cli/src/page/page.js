@@ -1,0 +1,192 @@
+// The page: sections in the order in which a stranger would ask.
+
+const page = JSON.parse(document.getElementById("data").textContent);
+const p = (...words) => el("p", {}, words);
+const sections = [];
+
+/** Adds a section, or how to get it; draw makes its content. */
+function section(id, short, title, part, draw) {
+  if (part === undefined || part === null) return;
+  const missing = part.missing;
+  const content = missing === undefined ? draw(part.here ?? part) : p(missing);
+  sections.push({ id, short, node: el("section", { id, class: missing === undefined ? undefined : "missing", "aria-labelledby": id + "-title" }, el("h2", { id: id + "-title" }, title), content) });
+}
+
+const LINES = ["line1", "line2", "line3", "line4", "line5"];
+
+section("earned", "Earned", "What does it earn?", page.earned, (e) => {
+  const bars = (value, half) => e.policies.map((t) => ({ name: t.policy === e.own ? "this policy" : t.policy, value: t[value], half: t[half], own: t.policy === e.own }));
+  const chart = (i) => barChart(i === 0
+    ? { title: "Mean return of each policy", desc: "One bar for each policy, with a 95 % interval.", label: "sum of rewards in an episode", bars: bars("mean_return", "ci95") }
+    : { title: "Mean discounted return of each policy", desc: "One bar for each policy, with a 95 % interval.", label: `discounted sum of rewards, γ = ${number(e.discount)}`, bars: bars("discounted_return", "discounted_ci95"),
+      mark: isNumber(e.bound) ? { at: e.bound, name: "nobody can earn more" } : null });
+  const informed = e.policies.some((t) => t.policy.startsWith("QMDP"));
+  return [
+    e.story ? p(el("b", {}, e.domain + ": "), e.story) : null,
+    p(`What an episode earns on average, over ${number(e.episodes)} episodes of at most ${number(e.max_steps)} steps. Further to the right is better; whiskers are 95 % intervals. All policies met the same episodes.`,
+      informed ? " “QMDP, knows the model” was given the exact model that the others had to learn or do without." : ""),
+    views(["return", "discounted"], chart),
+    numbersTable(["policy", "return", "±", "discounted", "±", "steps", "ended"], e.policies.map((t) => [t.policy === e.own ? "this policy" : t.policy, fixed(4)(t.mean_return), fixed(4)(t.ci95), fixed(4)(t.discounted_return), fixed(4)(t.discounted_ci95), fixed(1)(t.mean_length), percent(t.terminated)])),
+  ];
+});
+
+section("rounds", "Rounds", "How did it get there?", page.rounds, (rounds) => {
+  const series = [{ name: "earned while sampling", color: "own", points: rounds.map((r) => ({ x: r.episodes, y: r.sampled.discounted_return, half: r.sampled.discounted_ci95, note: `round ${r.number}` })) }];
+  if (rounds.some((r) => isNumber(r.value))) {
+    series.push({ name: "promised by its own estimate", color: "line1", dash: "6 4", points: rounds.filter((r) => isNumber(r.value)).map((r) => ({ x: r.episodes, y: r.value })) });
+  }
+  return [
+    p("In each round the agent samples episodes with what it has planned so far, still trying things at random now and then, and learns and plans anew from all of them. Rising is good. What it earns while sampling is less than what its policy earns in the end, since random actions cost; a promise far above what is earned is wishful thinking."),
+    lineChart({ title: "Discounted return by round", desc: "What the agent earned while it sampled, by episodes so far.", x: { label: "episodes sampled so far", short: "episodes" }, y: { label: "discounted return of an episode" }, series }),
+  ];
+});
+
+section("estimates", "By logs", "What would it earn, by logs alone?", page.estimates, (e) => [
+  p(`Without letting it act: two estimates that err in different ways, from ${number(e.episodes)} logged episodes, for ${number(e.max_steps)} steps with discount ${number(e.discount)}. Fitted-Q evaluation carries logged rewards back along the policy's actions; rollouts let it act in its own model. `,
+    e.agree === false ? el("b", {}, "They disagree, so trust neither.") : e.agree ? "They do not contradict each other, which is no proof." : "It has no model, so there is one estimate only.",
+    ` It takes the action of the logs in ${percent(e.same_action)} of the steps.`),
+  barChart({ title: "Estimated discounted return", desc: "Bars with 95 % intervals.", label: "discounted return", bars: [
+    { name: "the logs themselves", value: e.logged.value, half: e.logged.ci95 },
+    { name: "policy, by fitted-Q evaluation", value: e.fitted_q.value, half: e.fitted_q.ci95, own: true },
+    e.rollouts ? { name: "policy, by rollouts in its model", value: e.rollouts.value, half: e.rollouts.ci95, own: true } : null,
+  ].filter(Boolean) }),
+]);
+
+section("foresight", "Foresight", "How well does it foretell?", page.foresight, (f) => {
+  let line = 0;
+  const looks = (l) => ({
+    model: () => ({ color: "own" }),
+    truth: () => ({ color: "truth", dash: "7 4" }),
+    baseline: () => ({ color: LINES[line++ % 4], hidden: l.name === "action alone" }),
+    uniform: () => ({ color: "line5", dash: "2 3", hidden: true }),
+  })[l.who]();
+  const looked = f.lines.map((l) => ({ ...looks(l), name: l.name, source: l.points }));
+  const has = (who) => f.lines.some((l) => l.who === who);
+  const chart = (i) => {
+    const own = new Map(looked[0].source.map((h) => [h.horizon, h.log_likelihood]));
+    const of = (h) => [
+      { y: h.log_likelihood, half: h.ci95 },
+      { y: h.log_likelihood / h.horizon, half: h.ci95 / h.horizon },
+      { y: h.log_likelihood - own.get(h.horizon) },
+    ][i];
+    return lineChart({
+      title: "Log-likelihood of held-out logs by horizon", desc: "One line for each way to foretell; higher is better.",
+      x: { label: "horizon: steps from the start of an episode", short: "horizon", whole: true }, y: { label: ["mean log-probability of all observations so far, nats", "the same for each step, nats", "how much better than this model, nats"][i] },
+      series: looked.map((l) => ({ ...l, points: l.source.map((h) => ({ x: h.horizon, ...of(h) })) })),
+    });
+  };
+  return [
+    p(`Each line is the mean log-probability of all that was observed in the first steps of an episode, given what was done, over ${number(f.episodes)} episodes that were not learned from. Higher is better and 0 would be certainty; lines fall because more steps are harder to get all right. Bands are 95 % intervals.`),
+    p(has("truth") ? "The dashed line is the exact model, which nobody can beat in the long run: the nearer, the better. " : "", "n-grams only count what followed the same last steps: a model should be above them."),
+    views(["all steps", "per step", "difference"], chart),
+    el("p", { class: "small soft", style: "margin:.6rem 0 0" }, `The filter lost track ${number(f.lost)} times in ${number(f.steps)} steps.`,
+      f.sureness ? ` The ensemble's predictions spread by ${number(f.sureness.spread)} on average${isNumber(f.sureness.coverage) ? `; two spreads cover the truth in ${percent(f.sureness.coverage)} of them` : ""}.` : ""),
+  ];
+});
+
+section("calibration", "Calibration", "Can its probabilities be trusted?", page.foresight && page.foresight.here, (f) => {
+  const most = Math.max(...f.calibration.map((b) => b.predictions));
+  const points = f.calibration.map((b) => ({ x: b.predicted, y: b.observed, half: b.ci95, size: 3.5 + 6 * Math.sqrt(b.predictions / most), note: `${number(b.predictions)} predictions` }));
+  return [
+    p("Of all that it gave 30 %, did 30 of 100 happen? On the diagonal is right. Above it, things happened more often than it said; below, less often. Larger dots stand for more predictions."),
+    el("div", { style: "max-width:560px" }, lineChart({
+      title: "Calibration", desc: "Share that came true against predicted probability; on the diagonal is right.", diagonal: true, height: 380,
+      x: { label: "predicted probability", short: "predicted", range: [0, 1], text: percent }, y: { label: "share that happened", range: [0, 1], text: percent },
+      series: [{ name: "happened", color: "own", dots: true, points }],
+    })),
+  ];
+});
+
+section("episodes", "Step by step", "What happens, step by step?", page.episodes, (e) => [
+  p(e.source, e.acted
+    ? " Before each step the policy weighs its actions, and its model says what it expects to see. Move the slider, or press a bar."
+    : " Before each step the model says how likely each observation is. Move the slider, or press a bar.", " Tall bars are surprises."),
+  episodePlayer(e),
+]);
+
+section("spectrum", "Spectrum", "How much is there to remember?", page.spectrum, (s) => [
+  p("Singular values of the learned moments, largest first: how much the past tells about the future in one direction after the other. ",
+    `The ${number(s.rank)} to the left of the mark are kept. Where values fall steeply before the mark, what matters is in; a flat tail is noise.`,
+    s.states ? ` From these the model was refined to a POMDP of ${number(s.states)} hidden states.` : "",
+    s.all > s.values.length ? ` The first ${number(s.values.length)} of ${number(s.all)} are shown.` : ""),
+  lineChart({ title: "Singular values", desc: "Singular values on a logarithmic scale, largest first, with the number that is kept.", x: { label: "number", whole: true }, y: { label: "singular value (logarithmic)", log: true },
+    series: [{ name: "singular value", color: "own", dots: true, points: s.values.map((y, i) => ({ x: i + 1, y, color: i < s.rank ? "own" : "line5" })) }],
+    marks: [{ x: s.rank + 0.5, name: `${s.rank} kept` }] }),
+]);
+
+section("data", "Logs", "What is in the logs?", page.data, (d) => {
+  const list = (counts, label) => {
+    const most = Math.max(1, ...counts.shown.map(([, n]) => n));
+    const rows = counts.shown.map(([name, n]) => ({ name, value: percent(n / d.steps), share: n / most }));
+    if (counts.others) rows.push({ name: `${number(counts.all - counts.shown.length)} others`, value: percent(counts.others / d.steps), share: counts.others / most });
+    return el("div", {}, el("h3", {}, `${number(counts.all)} ${label}`), shareBars(rows, label));
+  };
+  const r = d.rewards;
+  const facts = [
+    ["files", d.files.map((f) => f.name).join(", ")],
+    ["episodes", `${number(d.episodes)}, ${number(d.steps)} steps in all`],
+    d.lengths && ["length", `${number(d.lengths.min)} to ${number(d.lengths.max)} steps, mean ${number(d.lengths.mean)}, median ${number(d.lengths.median)}`],
+    ["ends", `${percent(d.terminated)} ended by themselves, the others were cut`],
+    ["rewards", isNumber(r.mean) ? `${number(r.min)} to ${number(r.max)}, mean ${number(r.mean)}, not zero in ${percent(r.nonzero)} of steps` : "none"],
+    ["pairs", `${number(d.pairs)} different pairs of action and observation were met`],
+    d.has_propensities && ["propensities", "every step tells how likely its action was"],
+    d.skipped > 0 && ["skipped", `${number(d.skipped)} episodes with bad rows`],
+  ].filter(Boolean);
+  return [
+    p("The logs that the model was tested on: it has not learned from them. Shares are of all steps."),
+    el("dl", {}, facts.map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])),
+    d.findings.length ? el("div", { style: "margin-top:14px" }, el("h3", {}, "To note"), el("ul", { style: "margin:0;padding-left:1.2rem" }, d.findings.map((f) => el("li", {}, f)))) : null,
+    el("div", { class: "columns", style: "margin-top:18px" }, list(d.actions, "actions"), list(d.observations, "observations")),
+  ];
+});
+
+section("parameters", "Parameters", "With what parameters?", page.parameters.length ? page.parameters : null, (groups) => [
+  p("What was asked for. The same parameters, logs and seed give the same result, to the last bit."),
+  groups.map((g, i) => el("details", { open: i === 0 && groups.length === 1 }, el("summary", {}, `${g.title}: ${g.list.length} parameters`),
+    el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": g.title }, el("table", {},
+      el("thead", {}, el("tr", {}, ["flag", "value", "what it means"].map((name) => el("th", { scope: "col" }, name)))),
+      el("tbody", {}, g.list.map((x) => el("tr", {}, el("td", {}, el("code", {}, x.flag)), el("td", {}, x.value), el("td", { class: "wide" }, x.meaning)))))))),
+]);
+
+section("provenance", "Origin", "Where does all this come from?", page.provenance, (rows) => el("dl", {}, rows.map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])));
+
+section("words", "Words", "Words used here", {}, () => el("dl", {}, [
+  ["episode", "a stretch of actions and observations from a start to an end"],
+  ["observation", "what answered an action; the true state of the system stays hidden"],
+  ["nats", "units of log-probability: −0.7 is one chance in two, −2.3 one in ten"],
+  ["horizon", "how many steps from the start of an episode are foretold together"],
+  ["n-gram", "a table of what followed the same last steps in the logs, with less memory where counts are small"],
+  ["predictive state", "numbers from which the probability of everything that may follow is computed"],
+  ["POMDP", "a model with hidden states, of which observations tell a part"],
+  page.kind === "model" ? null : ["policy", "what decides which action to take, given all that happened before"],
+  page.kind === "model" ? null : ["discounted", "rewards that come later count a little less"],
+].filter(Boolean).map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])));
+
+const THEMES = ["auto", "light", "dark"];
+function themeButton() {
+  let theme = "auto";
+  try { theme = localStorage.getItem("foretell-theme") || theme; } catch { /* not every browser keeps things for files */ }
+  const button = el("button", { type: "button", onclick: () => set(THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length]) });
+  function set(to) {
+    theme = to;
+    if (to === "auto") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = to;
+    button.textContent = { auto: "◐ auto", light: "☀ light", dark: "☾ dark" }[to];
+    button.setAttribute("aria-label", `Colours: ${to}. Press to change.`);
+    try { localStorage.setItem("foretell-theme", to); } catch { /* as above */ }
+  }
+  set(THEMES.includes(theme) ? theme : "auto");
+  return button;
+}
+
+const kinds = { model: "a model", policy: "a policy", run: "a run" };
+document.getElementById("page").append(
+  el("header", {},
+    el("div", { class: "top" }, el("div", { class: "brand" }, "foretell ", el("span", {}, `· report on ${kinds[page.kind]}`)), themeButton()),
+    el("h1", {}, page.title),
+    page.about.map((sentence) => p(sentence)),
+    el("ul", { class: "numbers" }, page.headlines.map((h) => el("li", {}, el("b", {}, h.value), el("span", {}, h.label), el("i", {}, h.note))))),
+  el("nav", { "aria-label": "Sections" }, el("ul", {}, sections.map((s) => el("li", {}, el("a", { href: "#" + s.id }, s.short))))),
+  page.warnings.length ? el("div", { class: "warnings", role: "note" }, el("h2", {}, "Know this first"), el("ul", {}, page.warnings.map((w) => el("li", {}, w)))) : "",
+  el("main", {}, sections.map((s) => s.node)),
+  el("footer", {}, "Made by foretell. This page is one file: it needs no network and sends nothing anywhere."));

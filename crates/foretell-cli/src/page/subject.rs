@@ -1,0 +1,166 @@
+//! What a page is about, and the page that is made of it.
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow, bail};
+use foretell::checkpoint::digest;
+use foretell::{Domain, Error, Model, Plan, Pomdp, Stamp, domains};
+
+use super::{Heard, Kind, Page, Part, Spectrum, for_model, for_policy, group};
+use crate::output;
+use crate::run::Run;
+
+/// A model, a policy or a run.
+pub struct Subject {
+    /// As the user named it.
+    pub(super) name: String,
+    pub(super) digest: String,
+    pub(super) stamp: Option<Stamp>,
+    pub(super) model: Option<Model>,
+    pub(super) plan: Option<Plan>,
+    pub(super) run: Option<Run>,
+}
+
+/// What a page is made with besides.
+pub struct Wishes {
+    /// Logs that were not learned from.
+    pub logs: Option<Heard>,
+    /// Whose exact model is put beside.
+    pub truth: Option<Domain>,
+    /// Where a policy acts.
+    pub domain: Option<Domain>,
+    /// Episodes that are shown.
+    pub episodes: usize,
+    /// Episodes in which a policy is tested.
+    pub test_episodes: u64,
+    pub seed: u64,
+}
+
+impl Wishes {
+    pub(super) fn pomdp(&self) -> Option<&Pomdp> {
+        self.truth.as_ref().and_then(Domain::pomdp)
+    }
+}
+
+impl Subject {
+    /// Tells by what is in a file what it is; `-` is standard input.
+    pub fn read(path: &Path) -> anyhow::Result<Subject> {
+        let (name, bytes) = if path.as_os_str() == "-" {
+            let mut bytes = Vec::new();
+            io::stdin().lock().read_to_end(&mut bytes).context("cannot read standard input")?;
+            ("standard input".into(), bytes)
+        } else {
+            (path.display().to_string(), fs::read(path).map_err(Error::io("read", path))?)
+        };
+        let stamp = Stamp::of(&bytes);
+        let mut subject = Subject { digest: digest(&bytes), name, stamp, model: None, plan: None, run: None };
+        match subject.stamp.as_ref().map(|stamp| stamp.kind.as_str()) {
+            Some("model") => subject.model = Some(Model::from_bytes(&bytes, &subject.name)?),
+            Some("policy") => subject.plan = Some(Plan::from_bytes(&bytes, &subject.name)?),
+            _ => {
+                let run: Run = serde_json::from_slice(&bytes).map_err(|e| not_ours(&subject.name, &bytes, &e))?;
+                subject.plan = policy_of(&run, path)?;
+                subject.run = Some(run);
+            }
+        }
+        Ok(subject)
+    }
+
+    /// The model that foretells.
+    pub(super) fn model(&self) -> Option<&Model> {
+        self.model.as_ref().or_else(|| self.plan.as_ref()?.model())
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        match (&self.run, &self.plan) {
+            (Some(_), _) => Kind::Run,
+            (None, Some(_)) => Kind::Policy,
+            (None, None) => Kind::Model,
+        }
+    }
+
+    /// All that is known of it.
+    pub fn page(&self, wishes: &Wishes) -> anyhow::Result<Page> {
+        if wishes.domain.is_some() && self.kind() == Kind::Model {
+            bail!(
+                "{} is a model, which does not act: --domain is for policies; score it with --logs LOGS, and --truth DOMAIN beside",
+                self.name
+            );
+        }
+        let foresight = self.foresight(wishes)?;
+        let earned = self.earned(wishes)?;
+        let estimates = self.estimates(wishes)?;
+        let (of_earned, of_estimates, of_foresight) = (here(&earned), here(&estimates), here(&foresight));
+        let mut headlines = for_policy(of_earned, of_estimates);
+        headlines.extend(self.model().into_iter().flat_map(|model| for_model(model, of_foresight)));
+        let warnings = self.warnings(of_earned, of_estimates, of_foresight);
+        let data = wishes.logs.as_ref().map(Heard::data).transpose()?;
+        Ok(Page {
+            kind: self.kind(),
+            title: super::words::shown(&self.name),
+            about: self.about(),
+            headlines,
+            warnings,
+            earned,
+            estimates,
+            rounds: self.run.as_ref().map(|run| run.rounds.clone()).unwrap_or_default(),
+            foresight,
+            episodes: self.episodes(wishes)?,
+            spectrum: self.model().map(Spectrum::of),
+            provenance: self.provenance(wishes, data.as_ref()),
+            // Logs would tell nothing about a run whose policy is gone.
+            data: match data {
+                Some(data) => Some(Part::Here(data)),
+                None => self.model().map(|_| Part::needs_logs("What is in the logs")),
+            },
+            parameters: self.parameters(),
+        })
+    }
+
+    fn parameters(&self) -> Vec<super::Group> {
+        let run = self.run.as_ref();
+        let planning = self.plan.as_ref().map(Plan::params).or(run.map(|run| &run.planning));
+        let learning = self.model().map(Model::params).or(run.map(|run| &run.learning));
+        let groups = [
+            run.map(|run| group("Sampling", "agent", &run.sampling)),
+            planning.map(|params| group("Planning", "plan", params)),
+            learning.map(|params| group("Learning", "learn", params)),
+        ];
+        groups.into_iter().flatten().collect()
+    }
+
+    /// Where a run was, if that is still there.
+    pub(super) fn own_domain(&self) -> Option<Domain> {
+        domains::get(&self.run.as_ref()?.domain).ok()
+    }
+}
+
+fn here<T>(part: &Option<Part<T>>) -> Option<&T> {
+    part.as_ref().and_then(Part::here)
+}
+
+/// The policy that a run wrote, if it is still there, or beside the run, and still the same.
+fn policy_of(run: &Run, path: &Path) -> anyhow::Result<Option<Plan>> {
+    let Some(policy) = &run.policy else { return Ok(None) };
+    let named = PathBuf::from(&policy.file);
+    let beside = named.file_name().map(|name| output::folder(path).join(name));
+    for place in [Some(named), beside].into_iter().flatten() {
+        if let Some(bytes) = fs::read(&place).ok().filter(|bytes| digest(bytes) == policy.digest) {
+            return Ok(Some(Plan::from_bytes(&bytes, &place.display().to_string())?));
+        }
+    }
+    Ok(None)
+}
+
+fn not_ours(name: &str, bytes: &[u8], error: &serde_json::Error) -> anyhow::Error {
+    let what = match serde_json::from_slice::<serde_json::Value>(bytes) {
+        Ok(value) if value.get("policies").is_some() => format!("a run of another version ({error})"),
+        Ok(_) => "JSON, but not what `foretell agent --json` prints".into(),
+        Err(_) => "neither a model, nor a policy, nor a run".into(),
+    };
+    anyhow!(
+        "{name}: {what}; give a file that `foretell learn`, `refine`, `plan` or `agent` wrote, or what `foretell agent --json` printed"
+    )
+}
