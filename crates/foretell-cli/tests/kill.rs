@@ -146,8 +146,10 @@ fn refinement_survives_being_killed() {
 fn a_search_survives_being_killed() {
     let folder = Folder::new();
     folder.sample("walks.csv", 150, 1);
-    let narrow = ["--test-dim", "32", "--history-dim", "32", "--history-length", "3", "--folds", "3", "--budget", "0"];
-    Work::new(&folder, &[&["search", "walks.csv"], &narrow[..]].concat(), "best.toml").survives_being_killed(Seed(7).rng());
+    let small = ["--projection", "hashed", "--test-dim", "32", "--history-dim", "32", "--max-test-length", "2"];
+    let narrow = ["--history-length", "3", "--folds", "3", "--budget", "0"];
+    Work::new(&folder, &[&["search", "walks.csv"], &small[..], &narrow].concat(), "best.toml")
+        .survives_being_killed(Seed(7).rng());
 }
 
 #[test]

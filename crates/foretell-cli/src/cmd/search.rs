@@ -48,7 +48,7 @@ pub struct Args {
     #[arg(long, value_name = "K", default_value_t = FOLDS)]
     folds: usize,
     /// Seconds after which to come to an end; 0 for as long as it takes, and then always the same result
-    #[arg(long, value_name = "SECONDS", default_value_t = 60.0)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 60.0, allow_negative_numbers = true)]
     budget: f64,
     /// Plan with the best N as well, on the beginning of the logs, and take what earns clearly more, if anything does; needs rewards
     #[arg(long, value_name = "N")]
