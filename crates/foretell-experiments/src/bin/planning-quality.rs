@@ -75,6 +75,9 @@ enum Kind {
     Plain,
 }
 
+/// The paper does not say how long tests are in the games.
+const POCMANS: Paper = Paper { rank: 25, dims: &[250, 500], max_test_length: 4, discount: 0.99999, tpsr: false, says: "" };
+
 const SETTINGS: [Setting; 4] = [
     Setting {
         domain: "colored-gridworld",
@@ -109,14 +112,7 @@ const SETTINGS: [Setting; 4] = [
         discount: 0.95,
         shown: &[Kind::Plain],
         chosen_data: false,
-        paper: Paper {
-            rank: 25,
-            dims: &[250, 500],
-            max_test_length: 4,
-            discount: 0.99999,
-            tpsr: false,
-            says: "a figure without numbers: spherical best, Rademacher no better than memoryless.",
-        },
+        paper: Paper { says: "a figure without numbers: spherical best, Rademacher no better than memoryless.", ..POCMANS },
     },
     Setting {
         domain: "pocman",
@@ -124,12 +120,8 @@ const SETTINGS: [Setting; 4] = [
         shown: &[Kind::Plain],
         chosen_data: false,
         paper: Paper {
-            rank: 25,
-            dims: &[250, 500],
-            max_test_length: 4,
-            discount: 0.99999,
-            tpsr: false,
             says: "memoryless is best, with -0.2 a step; MC-AIXI has between -1 and 1 after 50 000 steps, 1 to 1.5 after 250 000.",
+            ..POCMANS
         },
     },
 ];
