@@ -22,6 +22,8 @@ const SHOWN: usize = 12;
 const TEST_EPISODES: usize = 10_000;
 const ROLLOUTS: usize = 1;
 const REPLICATES: usize = 100;
+/// Configurations named of those that were not tried for the same reason.
+const NAMED: usize = 5;
 /// 97.5 % quantile of the normal distribution.
 const Z95: f64 = 1.96;
 /// The parameters that are searched, unless they are given.
@@ -204,12 +206,13 @@ fn comments(args: &Args, found: &Found, valued: &[Valued], chosen: &LearnParams)
         format!("logs: {} ({episodes} episodes, {steps} steps), {folds} folds", args.input.named()),
     ];
     let likelihood = |name: &str, tried: &Tried| format!("{name}: {:.5} nats per held-out step", tried.nats);
-    lines.push(likelihood(preset(args), base));
+    let name = base_name(args, &base.params);
+    lines.push(likelihood(name, base));
     match found.tried.iter().chain([base]).find(|tried| tried.phase == Phase::Final && tried.params == *chosen) {
         Some(tried) if tried.params != base.params => {
             lines.push(format!("{}, gain {:.5} ± {:.5}", likelihood("these", tried), tried.gain, Z95 * tried.error));
         }
-        _ => lines.push(format!("nothing was clearly better than {}, so these are its parameters", preset(args))),
+        _ => lines.push(format!("nothing was clearly better than {name}, so these are its parameters")),
     }
     if let Some(Valued { value: Some(value), .. }) = valued.iter().find(|valued| valued.params == *chosen) {
         lines.push(format!("planned with, they are worth {:.4} ± {:.4}", value.value, value.ci95));
@@ -221,8 +224,11 @@ fn comments(args: &Args, found: &Found, valued: &[Valued], chosen: &LearnParams)
     lines
 }
 
-fn preset(args: &Args) -> &'static str {
+/// What the base is called: a recipe, or a recipe with something changed.
+fn base_name(args: &Args, base: &LearnParams) -> &'static str {
+    let preset = args.preset.learning();
     match args.preset {
+        _ if *base != LearnParams { seed: base.seed, ..preset } => "the start",
         Preset::Default => "default",
         Preset::Paper => "paper",
     }
@@ -238,7 +244,7 @@ fn say(args: &Args, found: &Found, valued: &[Valued], chosen: &LearnParams, seco
     if found.is_cut {
         report::say("the logs go on: searched with their beginning, which is enough to compare")?;
     }
-    let name = preset(args);
+    let name = base_name(args, &found.base.params);
     report::say(format!("\nheld-out log-likelihood, nats per step, on all {} folds; gain over {name}, ± 95 %", found.folds))?;
     let mut rows: Vec<&Tried> = found.tried.iter().filter(|tried| tried.phase == Phase::Final).take(SHOWN).collect();
     if !rows.iter().any(|tried| tried.params == found.base.params) {
@@ -321,7 +327,8 @@ fn say_untried(untried: &[Untried]) -> anyhow::Result<()> {
         report::say("\nnot tried: projection, dimension (lengths of tests, histories)")?;
     }
     for (why, names) in reasons {
-        report::say(format!("  {why}: {}", names.join(", ")))?;
+        let more = if names.len() > NAMED { format!(" and {} more", names.len() - NAMED) } else { String::new() };
+        report::say(format!("  {why}: {}{more}", names[..names.len().min(NAMED)].join(", ")))?;
     }
     Ok(())
 }

@@ -24,7 +24,7 @@ section("earned", "Earned", "What does it earn?", page.earned, (e) => {
   return [
     e.story ? p(el("b", {}, e.domain + ": "), e.story) : null,
     p(`What an episode earns on average, over ${number(e.episodes)} episodes of at most ${number(e.max_steps)} steps. Further to the right is better; whiskers are 95 % intervals. All policies met the same episodes.`,
-      informed ? " “QMDP, knows the model” was given the exact model that the others had to learn or do without." : ""),
+      informed ? " “QMDP, knows the model” was given the exact model that the others had to learn or do without." : "", e.others ? " " + e.others : ""),
     views(["return", "discounted"], chart),
     numbersTable(["policy", "return", "±", "discounted", "±", "steps", "ended"], e.policies.map((t) => [t.policy === e.own ? "this policy" : t.policy, fixed(4)(t.mean_return), fixed(4)(t.ci95), fixed(4)(t.discounted_return), fixed(4)(t.discounted_ci95), fixed(1)(t.mean_length), percent(t.terminated)])),
   ];
