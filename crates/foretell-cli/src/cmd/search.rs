@@ -219,7 +219,7 @@ fn comments(args: &Args, found: &Found, valued: &[Valued], chosen: &LearnParams)
     }
     lines.push(format!("use: foretell learn LOGS --config {} -o model.safetensors", args.output.display()));
     if chosen.mix > 0.0 {
-        lines.push("mix is for the linear model: with --refine, give --mix 0 as well".into());
+        lines.push("mix is for the linear model: --refine leaves it out".into());
     }
     lines
 }
@@ -258,7 +258,7 @@ fn say(args: &Args, found: &Found, valued: &[Valued], chosen: &LearnParams, seco
     say_untried(&found.untried)?;
     report::say(format!("\n{}", verdict(found, chosen, valued, name)))?;
     if chosen.mix > 0.0 {
-        report::say("mix is for the linear model: with --refine, give --mix 0 as well")?;
+        report::say("mix is for the linear model: --refine leaves it out")?;
     }
     let output = args.output.display();
     report::say(format!("next: foretell learn {} --config {output} -o model.safetensors", args.input.named()))?;
@@ -297,6 +297,12 @@ fn shape(params: &LearnParams) -> [String; 4] {
 fn say_values(args: &Args, valued: &[Valued], chosen: &LearnParams) -> anyhow::Result<()> {
     let by =
         args.domain.as_ref().map_or("the held-out logs, by fitted-Q evaluation".into(), |domain| format!("acting in {domain}"));
+    if let [Valued { value: None, why: Some(why), .. }, others @ ..] = valued
+        && others.iter().all(|other| other.value.is_none())
+    {
+        report::say(format!("\nwhat their policies are worth cannot be told: {why}"))?;
+        return Ok(());
+    }
     report::say(format!("\nwhat their policies are worth, discounted, by {by}"))?;
     let rows = valued.iter().map(|valued| {
         let mut row = vec![if valued.params == *chosen { "→".to_string() } else { String::new() }];
@@ -335,7 +341,13 @@ fn say_untried(untried: &[Untried]) -> anyhow::Result<()> {
 
 fn verdict(found: &Found, chosen: &LearnParams, valued: &[Valued], name: &str) -> String {
     let Found { chosen: by_likelihood, base, .. } = found;
-    if !valued.is_empty() && *chosen != by_likelihood.params {
+    if valued.iter().any(|valued| valued.value.is_some()) && *chosen == by_likelihood.params {
+        return format!(
+            "no policy is worth clearly more than that of what predicts best, so {} is chosen",
+            if by_likelihood.params == base.params { name } else { "that" }
+        );
+    }
+    if *chosen != by_likelihood.params {
         return "chosen by what its policy is worth, which is clearly more than that of what predicts best".into();
     }
     if by_likelihood.params == base.params {
