@@ -72,6 +72,6 @@ mod tests {
             assert!(said.contains(line) && said.contains(word) && !said.contains('\n'), "{said}");
         }
         let said = read(Path::new("no-such.toml")).unwrap_err().to_string();
-        assert_eq!(said, "cannot read no-such.toml: entity not found");
+        assert_eq!(said, "cannot read no-such.toml: No such file or directory (os error 2)");
     }
 }

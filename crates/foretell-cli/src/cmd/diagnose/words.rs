@@ -304,7 +304,8 @@ fn by_step(steps: &[StepScore], ngram_length: usize) -> String {
     };
     let ngram = match ngram_length {
         0 => "what the action alone tells".to_string(),
-        n => format!("an n-gram of the last {}", plural(n as u64, "step")),
+        1 => "an n-gram of the last step".to_string(),
+        n => format!("an n-gram of the last {n} steps"),
     };
     // The mean over the last third, or the last step.
     let late = &judged[judged.len() - judged.len().div_ceil(3)..];
