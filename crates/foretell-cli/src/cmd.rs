@@ -75,6 +75,12 @@ impl Recipe {
         }
         Ok(self.overrides.apply(params))
     }
+
+    /// The same for a model that will be refined: the weight of the n-gram that suits a linear one is left out, unless it is given as a
+    /// flag.
+    pub fn params_to_refine(&self) -> anyhow::Result<LearnParams> {
+        Ok(LearnParams { mix: self.overrides.mix.unwrap_or(0.0), ..self.params()? })
+    }
 }
 
 /// Logs with an action that a model or policy does not know cannot be used with it.

@@ -8,7 +8,9 @@ use foretell::{LearnOverrides, LearnParams};
 
 /// Changes to a recipe, from a file.
 pub fn read(path: &Path) -> anyhow::Result<LearnOverrides> {
-    let text = fs::read_to_string(path).map_err(|e| anyhow!("cannot read {}: {}", path.display(), e.kind()))?;
+    let bytes = fs::read(path).map_err(foretell::Error::io("read", path))?;
+    let text = String::from_utf8(bytes)
+        .map_err(|_| anyhow!("{} is no text: parameters come in TOML, as `foretell search` writes it", path.display()))?;
     toml::from_str(&text).map_err(|e| {
         let line = e.span().map(|span| format!(" line {}", text[..span.start.min(text.len())].matches('\n').count() + 1));
         let problem = e.message().replace('\n', ", ");
@@ -70,6 +72,6 @@ mod tests {
             assert!(said.contains(line) && said.contains(word) && !said.contains('\n'), "{said}");
         }
         let said = read(Path::new("no-such.toml")).unwrap_err().to_string();
-        assert_eq!(said, "cannot read no-such.toml: entity not found");
+        assert_eq!(said, "cannot read no-such.toml: No such file or directory (os error 2)");
     }
 }

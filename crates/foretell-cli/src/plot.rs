@@ -50,8 +50,8 @@ pub fn returns(title: &str, policies: &[Tested], bound: Option<f64>) -> Figure {
 /// How well candidates of a search predict, by dimension and by rank, a line for each projection: the best of all that were tried
 /// with it.
 pub fn search(found: &Found) -> Vec<Figure> {
-    let title = "Held-out likelihood".to_string();
-    let y = || Axis::new("gain over the base, nats per step");
+    let title = "Held-out likelihood, on a part of the logs".to_string();
+    let y = || Axis::new("gain over where the search began, nats per step");
     let screened = || found.tried.iter().filter(|tried| tried.phase != Phase::Final);
     let dim = |tried: &Tried| tried.params.test_dim;
     let is_compressed = |tried: &&Tried| tried.params.test_projection != Projection::Identity;

@@ -71,7 +71,7 @@ fn the_table_says_what_was_chosen_and_what_to_type_next() {
     let said = folder.ok(&search(&["--plan", "2"]));
     for words in [
         "candidates compared on 400 episodes",
-        "gain over default",
+        "gain over the start",
         "→",
         "policies are worth",
         "next: foretell learn walks.csv --config best.toml",

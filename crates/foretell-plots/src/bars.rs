@@ -5,6 +5,8 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use crate::{Area, Bar, Bars, COLOURS, failed, span};
 
+/// Most numbers on the axis.
+const TICKS: usize = 10;
 /// Pixels that a letter of a bar's name takes, about.
 const LETTER: u32 = 8;
 /// Pixels of the longest name that is not cut.
@@ -37,7 +39,7 @@ where
         .caption(&bars.title, ("sans-serif", 24))
         .x_label_area_size(45)
         .y_label_area_size(names)
-        .build_cartesian_2d(low..high, rows..0.0)
+        .build_cartesian_2d(axis.scale(low, high, TICKS), rows..0.0)
         .map_err(failed)?;
     chart
         .configure_mesh()
@@ -47,6 +49,7 @@ where
         .bold_line_style(BLACK.mix(0.08))
         .x_desc(&axis.label)
         .x_label_formatter(&|x| axis.text(*x))
+        .x_labels(TICKS)
         .y_labels(0)
         .label_style(("sans-serif", 16))
         .draw()

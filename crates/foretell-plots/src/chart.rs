@@ -7,6 +7,9 @@ use crate::{Area, Axis, COLOURS, Chart, Line, Look, failed, span};
 
 /// Length and gap of dashes, in pixels.
 const DASHES: (i32, i32) = (8, 5);
+/// Most numbers on the axes.
+const X_TICKS: usize = 13;
+const Y_TICKS: usize = 10;
 
 /// A point where it is drawn, and its interval.
 #[derive(Clone, Copy)]
@@ -31,14 +34,15 @@ where
         .caption(&chart.title, ("sans-serif", 24))
         .x_label_area_size(45)
         .y_label_area_size(70)
-        .build_cartesian_2d(left..right, low..high)
+        .build_cartesian_2d(chart.x.scale(left, right, X_TICKS), chart.y.scale(low, high, Y_TICKS))
         .map_err(failed)?;
     on.configure_mesh()
         .light_line_style(TRANSPARENT)
         .bold_line_style(BLACK.mix(0.08))
         .x_desc(&chart.x.label)
         .y_desc(&chart.y.label)
-        .x_labels(13)
+        .x_labels(X_TICKS)
+        .y_labels(Y_TICKS)
         .x_label_formatter(&|x| chart.x.text(*x))
         .y_label_formatter(&|y| chart.y.text(*y))
         .label_style(("sans-serif", 16))
@@ -46,8 +50,10 @@ where
         .map_err(failed)?;
     for (mark, at) in chart.marks.iter().zip(marks) {
         on.draw_series([PathElement::new([(at, low), (at, high)], BLACK.mix(0.5).stroke_width(1))]).map_err(failed)?;
-        let style = TextStyle::from(("sans-serif", 16)).pos(Pos::new(HPos::Left, VPos::Top));
-        on.draw_series([Text::new(format!(" {}", mark.name), (at, high), style)]).map_err(failed)?;
+        // On the side where there is more room.
+        let side = if at > 0.5 * (left + right) { HPos::Right } else { HPos::Left };
+        let style = TextStyle::from(("sans-serif", 16)).pos(Pos::new(side, VPos::Top));
+        on.draw_series([Text::new(format!(" {} ", mark.name), (at, high), style)]).map_err(failed)?;
     }
     for ((line, points), colour) in chart.lines.iter().zip(&lines).zip(COLOURS.into_iter().cycle()) {
         let style = colour.stroke_width(2);
@@ -59,8 +65,12 @@ where
         };
         let look = line.look;
         drawn.map_err(failed)?.label(&line.name).legend(move |(x, y)| {
-            let end = if look == Look::Dashed { x + DASHES.0 } else { x + 24 };
-            PathElement::new([(x, y), (end, y)], style)
+            let line = |end: i32| PathElement::new([(x, y), (end, y)], style).into_dyn();
+            match look {
+                Look::Line => line(x + 24),
+                Look::Dashed => line(x + DASHES.0),
+                Look::Dots => Circle::new((x + 12, y), 3, colour.filled()).into_dyn(),
+            }
         });
         let bars = points.iter().filter(|p| p.to > p.from);
         let bars = bars.map(|p| ErrorBar::new_vertical(p.x, p.from, p.y, p.to, colour.filled(), 6));

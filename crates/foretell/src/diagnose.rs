@@ -59,6 +59,8 @@ pub struct Diagnosis {
     pub propagation: Vec<Horizon>,
     /// How errors really add up: a model of one half of the episodes on the other half; empty where a half is too little to learn from.
     pub by_step: Vec<StepScore>,
+    /// How many steps the n-gram beside it looks back: the best of those that are counted.
+    pub ngram_length: usize,
     /// Which actions were tried where.
     pub coverage: Coverage,
 }
@@ -86,6 +88,7 @@ pub fn diagnose(logs: &Logs, params: &LearnParams, progress: &mut (dyn FnMut(Pro
     let (m, d) = (spectrum.rank.unwrap_or(model.rank()), moments.features.tests.rows());
     let is_compressed = params.test_projection != Projection::Identity;
     let followed = first(logs, model.alphabet())?;
+    let (by_step, ngram_length) = held_out(logs, params, progress)?;
     Ok(Diagnosis {
         episodes: model.trained_on().0,
         steps: model.trained_on().1,
@@ -93,7 +96,8 @@ pub fn diagnose(logs: &Logs, params: &LearnParams, progress: &mut (dyn FnMut(Pro
         projection: ProjectionSize::new(&sparsity, spectrum.rank, is_compressed.then_some(params.test_dim)),
         terms: Terms::new(m, d, &decay, &sparsity, norms.largest, norms.normalizer),
         propagation: propagation::propagation(&model, &norms, &followed),
-        by_step: held_out(logs, params, progress)?,
+        by_step,
+        ngram_length,
         coverage: coverage.finish(model.alphabet(), moments.propensities()),
         sparsity,
         spectrum,
@@ -152,11 +156,11 @@ fn first(logs: &Logs, alphabet: &Alphabet) -> Result<Vec<Trajectory>> {
     logs.open(alphabet.clone())?.take(FOLLOWED).collect()
 }
 
-/// A model of one half of the episodes, scored step by step on the other.
-fn held_out(logs: &Logs, params: &LearnParams, progress: &mut (dyn FnMut(Progress) + Send)) -> Result<Vec<StepScore>> {
+/// A model of one half of the episodes, scored step by step on the other, and how far the best n-gram looks back.
+fn held_out(logs: &Logs, params: &LearnParams, progress: &mut (dyn FnMut(Progress) + Send)) -> Result<(Vec<StepScore>, usize)> {
     let seed = Seed(params.seed).stream("diagnose/halves");
     // All of the logs could be learned from; if half of them cannot, they are too few to tell.
-    let Ok(learned) = Learner::new(params).progress(progress).learn(&logs.half(seed, false)) else { return Ok(Vec::new()) };
+    let Ok(learned) = Learner::new(params).progress(progress).learn(&logs.half(seed, false)) else { return Ok((Vec::new(), 0)) };
     let others = first(&logs.half(seed, true), learned.model.alphabet())?;
     Ok(propagation::by_step(&learned.model, &others))
 }

@@ -222,6 +222,9 @@ fn average(values: &mut [f64], other: &[f64]) {
     values.iter_mut().zip(other).for_each(|(x, y)| *x = 0.5 * (*x + y));
 }
 
+/// Multiplications after which point-based planning stops: seconds. The mazes and AMM need a tenth of it.
+const MOST_WORK: u64 = 1_000_000_000;
+
 /// Plans with a model on logged episodes over the model's alphabet; `progress` hears of every round.
 ///
 /// The logs need not be those the model was learned from.
@@ -268,7 +271,7 @@ fn solved(model: &Model, planner: Planner, params: PlanParams, progress: &mut dy
         Planner::Qmdp => solve::qmdp(&pomdp, params.discount)?,
         Planner::FastInformed => solve::fast_informed_bound(&pomdp, params.discount)?,
         _ => {
-            let mut planner = PointBased::new(&pomdp, params.discount, Gap::default())?;
+            let mut planner = PointBased::new(&pomdp, params.discount, Gap::default())?.within(MOST_WORK);
             let told =
                 |number, round: solve::Round| Round { number, change: round.upper - round.lower, start_value: round.lower };
             // The bounds may meet before the first trial.

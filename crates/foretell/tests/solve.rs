@@ -203,6 +203,18 @@ fn a_policy_earns_what_the_lower_bound_promises() {
 }
 
 #[test]
+fn a_limit_of_work_ends_it_early_and_its_bounds_hold() {
+    let maze = domains::get("colored-gridworld").unwrap();
+    let planner = || PointBased::new(maze.pomdp().unwrap(), 0.99, Gap::default()).unwrap();
+    let (mut limited, mut free) = (planner().within(1_000_000), planner());
+    let (few, all) = (limited.by_ref().count(), free.by_ref().count());
+    assert!(few < all, "{few} rounds of {all}");
+    let (wide, tight) = (limited.round(), free.round());
+    assert!(wide.lower <= tight.upper && tight.lower <= wide.upper, "{wide:?} {tight:?}");
+    assert!(limited.next().is_none());
+}
+
+#[test]
 fn the_same_model_gives_the_same_vectors() {
     let pomdp = random(7, 0.0);
     assert_eq!(planned(&pomdp, 0.95, 1e-4, 30), planned(&pomdp, 0.95, 1e-4, 30));

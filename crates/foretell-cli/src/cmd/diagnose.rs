@@ -99,7 +99,7 @@ fn by_step(found: &Diagnosis) -> Figure {
     let steps = || found.by_step.iter().filter(|step| step.episodes >= words::ENOUGH);
     let lines = vec![
         line("model", steps().map(|s| (s.step as f64, s.model)), Look::Line),
-        line("n-gram", steps().map(|s| (s.step as f64, s.ngram)), Look::Dashed),
+        line("best n-gram", steps().map(|s| (s.step as f64, s.ngram)), Look::Dashed),
     ];
     Figure::from(Chart {
         title: "Do errors add up? Held-out steps, one by one".into(),

@@ -110,10 +110,15 @@ fn in_domain(args: &Args, plan: &Plan, domain: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Steps with a reward below which logs hardly tell what can be earned.
+const FEW_REWARDS: usize = 50;
+
 /// What logs say of the policy, and whether the two estimates agree.
 #[derive(Serialize)]
 struct LogReport {
     episodes: usize,
+    /// Steps whose reward is not zero.
+    rewarded: usize,
     max_steps: usize,
     discount: f64,
     #[serde(flatten)]
@@ -132,7 +137,8 @@ fn from_logs(args: &Args, plan: &Plan) -> anyhow::Result<()> {
     let test = LogTest { max_steps, discount, rollouts, replicates, seed: Seed(args.seed) };
     let value = test.evaluate(plan, &episodes)?;
     let agree = value.rollouts.map(|rollouts| rollouts.agrees_with(&value.fitted_q));
-    let report = LogReport { episodes: episodes.len(), max_steps, discount, value, agree };
+    let rewarded = episodes.iter().flat_map(|z| &z.rewards).flatten().filter(|reward| **reward != 0.0).count();
+    let report = LogReport { episodes: episodes.len(), rewarded, max_steps, discount, value, agree };
     if args.json { report::json(&report) } else { show(&report) }
 }
 
@@ -151,6 +157,10 @@ fn show(report: &LogReport) -> anyhow::Result<()> {
         "The policy takes the action of the logs in {same} of the steps; ± covers chance, not what trees or the model get wrong."
     ))?;
     match report.agree {
+        _ if report.rewarded < FEW_REWARDS => report::say(format!(
+            "warning: only {} of these logs had a reward that is not zero, so both estimates rest on little; more logs would tell",
+            plural(report.rewarded as u64, "step")
+        )),
         Some(false) => report::say(
             "warning: the two estimates disagree, so trust neither; more logs, or logs nearer to what the policy does, would tell",
         ),

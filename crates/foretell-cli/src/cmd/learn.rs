@@ -106,7 +106,7 @@ fn bytes(text: &str) -> Result<usize, String> {
 }
 
 pub fn run(args: Args) -> anyhow::Result<()> {
-    let params = args.recipe.params()?;
+    let params = if args.refine { args.recipe.params_to_refine()? } else { args.recipe.params()? };
     if !args.refine && args.refinement != RefineOverrides::default() {
         anyhow::bail!("--states, --layout, --em-rounds and --patience are of refinement: give --refine as well");
     }
@@ -223,7 +223,8 @@ pub fn say(model: &Model, learned: &Learned, seconds: f64) -> anyhow::Result<()>
 /// Under whose actions the model holds.
 fn policy(model: &Model, learned: &Learned) -> String {
     let Some(propensities @ Propensities { least, effective, mean_weight }) = learned.propensities else {
-        return "the one that logged, which the logs do not tell; any other, if that one was blind".into();
+        return "not in the logs: what is predicted holds where actions are chosen as they were there, or chosen blindly there"
+            .into();
     };
     let known = format!("least likely action {least:.4}, effective steps {}", percent(effective));
     if propensities.misses_actions() {

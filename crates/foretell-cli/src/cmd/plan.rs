@@ -87,7 +87,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let less = if plan.params().pessimism > 0.0 { ", less what pessimism takes off" } else { "" };
     report::say(format!("  value      {value}, discounted and as if episodes were never cut{less}"))?;
     if plan.params().planner == Planner::PointBased && change > FAR * bound {
-        report::say("             far from its bound: try more --rounds, a lower --discount, --pessimism or --planner fitted-q")?;
+        let more = if trace.len() > params.rounds { "more --rounds, " } else { "" };
+        report::say(format!("             far from its bound: try {more}a lower --discount, --pessimism or --planner fitted-q"))?;
     }
     report::say(format!("  decides by {}", regressor(plan.params())))?;
     report::say(format!(

@@ -102,8 +102,14 @@ fn print(s: &Score, is_refined: bool) -> anyhow::Result<()> {
     if s.unseen > 0 {
         report::say(format!("{} had an action or observation never met in training", plural(s.unseen, "step")))?;
     }
+    if s.unseen as f64 > MUCH_UNSEEN * s.steps as f64 {
+        report::say("warning: that is most of them; are these logs of the same system?")?;
+    }
     Ok(())
 }
+
+/// A share of steps that the model does not know from which on the logs look like those of something else.
+const MUCH_UNSEEN: f64 = 0.5;
 
 /// Says so where a baseline predicts better, at the last horizon that enough episodes reach.
 fn verdict(s: &Score, is_refined: bool) -> Option<String> {
@@ -112,10 +118,13 @@ fn verdict(s: &Score, is_refined: bool) -> Option<String> {
     let at = |scores: &[HorizonScore]| scores[last.horizon - 1].log_likelihood;
     let (name, best) = s.baselines.iter().map(|(name, scores)| (name, at(scores))).max_by(|x, y| x.1.total_cmp(&y.1))?;
     (best > last.log_likelihood).then(|| {
+        // It is the longest that --mix mixes in.
+        let is_longest = s.baselines.keys().filter(|name| name.starts_with("ngram-")).all(|other| other <= name);
         let remedy = match is_refined {
             true => "refine with fewer --states, or learn from more episodes",
-            false => "mix it in (--mix 0.2 or more), lower --rank, refine the model, or learn from more episodes",
+            false if is_longest => "mix it in (--mix 0.2 or more), lower --rank, refine the model, or learn from more episodes",
+            false => "lower --rank, refine the model, or learn from more episodes",
         };
-        format!("{name} predicts better at horizon {}: {remedy}", last.horizon)
+        format!("{name} predicts better at horizon {} (the last that {ENOUGH} episodes reach): {remedy}", last.horizon)
     })
 }

@@ -22,6 +22,8 @@ const SHOWN: usize = 12;
 const TEST_EPISODES: usize = 10_000;
 const ROLLOUTS: usize = 1;
 const REPLICATES: usize = 100;
+/// Configurations named of those that were not tried for the same reason.
+const NAMED: usize = 5;
 /// 97.5 % quantile of the normal distribution.
 const Z95: f64 = 1.96;
 /// The parameters that are searched, unless they are given.
@@ -204,25 +206,29 @@ fn comments(args: &Args, found: &Found, valued: &[Valued], chosen: &LearnParams)
         format!("logs: {} ({episodes} episodes, {steps} steps), {folds} folds", args.input.named()),
     ];
     let likelihood = |name: &str, tried: &Tried| format!("{name}: {:.5} nats per held-out step", tried.nats);
-    lines.push(likelihood(preset(args), base));
+    let name = base_name(args, &base.params);
+    lines.push(likelihood(name, base));
     match found.tried.iter().chain([base]).find(|tried| tried.phase == Phase::Final && tried.params == *chosen) {
         Some(tried) if tried.params != base.params => {
             lines.push(format!("{}, gain {:.5} ± {:.5}", likelihood("these", tried), tried.gain, Z95 * tried.error));
         }
-        _ => lines.push(format!("nothing was clearly better than {}, so these are its parameters", preset(args))),
+        _ => lines.push(format!("nothing was clearly better than {name}, so these are its parameters")),
     }
     if let Some(Valued { value: Some(value), .. }) = valued.iter().find(|valued| valued.params == *chosen) {
         lines.push(format!("planned with, they are worth {:.4} ± {:.4}", value.value, value.ci95));
     }
     lines.push(format!("use: foretell learn LOGS --config {} -o model.safetensors", args.output.display()));
     if chosen.mix > 0.0 {
-        lines.push("mix is for the linear model: with --refine, give --mix 0 as well".into());
+        lines.push("mix is for the linear model: --refine leaves it out".into());
     }
     lines
 }
 
-fn preset(args: &Args) -> &'static str {
+/// What the base is called: a recipe, or a recipe with something changed.
+fn base_name(args: &Args, base: &LearnParams) -> &'static str {
+    let preset = args.preset.learning();
     match args.preset {
+        _ if *base != LearnParams { seed: base.seed, ..preset } => "the start",
         Preset::Default => "default",
         Preset::Paper => "paper",
     }
@@ -238,7 +244,7 @@ fn say(args: &Args, found: &Found, valued: &[Valued], chosen: &LearnParams, seco
     if found.is_cut {
         report::say("the logs go on: searched with their beginning, which is enough to compare")?;
     }
-    let name = preset(args);
+    let name = base_name(args, &found.base.params);
     report::say(format!("\nheld-out log-likelihood, nats per step, on all {} folds; gain over {name}, ± 95 %", found.folds))?;
     let mut rows: Vec<&Tried> = found.tried.iter().filter(|tried| tried.phase == Phase::Final).take(SHOWN).collect();
     if !rows.iter().any(|tried| tried.params == found.base.params) {
@@ -252,7 +258,7 @@ fn say(args: &Args, found: &Found, valued: &[Valued], chosen: &LearnParams, seco
     say_untried(&found.untried)?;
     report::say(format!("\n{}", verdict(found, chosen, valued, name)))?;
     if chosen.mix > 0.0 {
-        report::say("mix is for the linear model: with --refine, give --mix 0 as well")?;
+        report::say("mix is for the linear model: --refine leaves it out")?;
     }
     let output = args.output.display();
     report::say(format!("next: foretell learn {} --config {output} -o model.safetensors", args.input.named()))?;
@@ -291,6 +297,12 @@ fn shape(params: &LearnParams) -> [String; 4] {
 fn say_values(args: &Args, valued: &[Valued], chosen: &LearnParams) -> anyhow::Result<()> {
     let by =
         args.domain.as_ref().map_or("the held-out logs, by fitted-Q evaluation".into(), |domain| format!("acting in {domain}"));
+    if let [Valued { value: None, why: Some(why), .. }, others @ ..] = valued
+        && others.iter().all(|other| other.value.is_none())
+    {
+        report::say(format!("\nwhat their policies are worth cannot be told: {why}"))?;
+        return Ok(());
+    }
     report::say(format!("\nwhat their policies are worth, discounted, by {by}"))?;
     let rows = valued.iter().map(|valued| {
         let mut row = vec![if valued.params == *chosen { "→".to_string() } else { String::new() }];
@@ -321,14 +333,21 @@ fn say_untried(untried: &[Untried]) -> anyhow::Result<()> {
         report::say("\nnot tried: projection, dimension (lengths of tests, histories)")?;
     }
     for (why, names) in reasons {
-        report::say(format!("  {why}: {}", names.join(", ")))?;
+        let more = if names.len() > NAMED { format!(" and {} more", names.len() - NAMED) } else { String::new() };
+        report::say(format!("  {why}: {}{more}", names[..names.len().min(NAMED)].join(", ")))?;
     }
     Ok(())
 }
 
 fn verdict(found: &Found, chosen: &LearnParams, valued: &[Valued], name: &str) -> String {
     let Found { chosen: by_likelihood, base, .. } = found;
-    if !valued.is_empty() && *chosen != by_likelihood.params {
+    if valued.iter().any(|valued| valued.value.is_some()) && *chosen == by_likelihood.params {
+        return format!(
+            "no policy is worth clearly more than that of what predicts best, so {} is chosen",
+            if by_likelihood.params == base.params { name } else { "that" }
+        );
+    }
+    if *chosen != by_likelihood.params {
         return "chosen by what its policy is worth, which is clearly more than that of what predicts best".into();
     }
     if by_likelihood.params == base.params {

@@ -34,6 +34,13 @@ function number(x, digits = 3) {
   return (x < 0 && Number(text) !== 0 ? "−" : "") + grouped + (part ? "." + part : "");
 }
 
+/** A value and half its interval, both to the digits that the interval leaves: 0.945 ± 0.010. */
+function plusMinus(value, half, text) {
+  if (!half || text !== number || Math.abs(value) >= 1e7 || half < 1e-4) return text(value) + (half ? ` ± ${text(half)}` : "");
+  const places = Math.max(0, 1 - Math.floor(Math.log10(half)));
+  return `${fixed(places)(value)} ± ${fixed(places)(half)}`;
+}
+
 const fixed = (digits) => (x) => (isNumber(x) ? x.toFixed(digits).replace("-", "−") : "–");
 
 /** 0.123 as 12 %; small shares, and large ones that are not all, with a digit more. */
@@ -189,7 +196,7 @@ function lineChart(spec) {
       here.sort((a, b) => b[1].y - a[1].y);
       overlay.append(sv("line", { class: "guide", x1: sx.at(x), x2: sx.at(x), y1: box.top, y2: box.bottom }),
         here.map(([s, p]) => sv("circle", { cx: sx.at(x), cy: sy.at(p.y), r: 4.5, style: `fill:var(--${s.color});stroke:var(--card);stroke-width:1.5` })));
-      const says = ([s, p]) => `${s.name} ${text.y(p.y)}${p.half ? " ± " + text.y(p.half) : ""}${p.note ? ", " + p.note : ""}`;
+      const says = ([s, p]) => `${s.name} ${plusMinus(p.y, p.half, text.y)}${p.note ? ", " + p.note : ""}`;
       const head = `${spec.x.short || spec.x.label} ${text.x(x)}`;
       tip.replaceChildren(el("b", {}, head), ...here.map((h) => el("div", {}, el("i", { style: `background:var(--${h[0].color})` }), says(h))));
       const left = sx.at(x) + 14 + tip.offsetWidth > width ? sx.at(x) - tip.offsetWidth - 12 : sx.at(x) + 12;
@@ -225,7 +232,7 @@ function lineChart(spec) {
       onclick: (e) => { shown[i] = !shown[i]; e.currentTarget.setAttribute("aria-pressed", String(shown[i])); redraw(); },
     }, swatch(s), s.name)));
   const xs = [...new Set(spec.series.flatMap((s) => s.points.map((p) => p.x)))].sort((a, b) => a - b);
-  const value = (p) => (p ? text.y(p.y) + (p.half ? " ± " + text.y(p.half) : "") : "");
+  const value = (p) => (p ? plusMinus(p.y, p.half, text.y) : "");
   const figure = el("figure", { style: "margin:0" }, legend, el("div", { class: "small soft" }, spec.y.label), host,
     numbersTable([spec.x.short || spec.x.label, ...spec.series.map((s) => s.name)],
       xs.map((x) => [text.x(x), ...spec.series.map((s) => value(s.points.find((p) => p.x === x)))])));
@@ -274,9 +281,9 @@ function barChart(spec) {
     bars.forEach((b, i) => {
       const y = top + i * row + (narrow ? 20 : 7), tall = narrow ? 18 : 20, middle = y + tall / 2;
       const [x0, x1] = [Math.min(s.at(0), s.at(b.value)), Math.max(s.at(0), s.at(b.value))];
-      const half = b.half ? ` ± ${text(b.half)}` : "";
-      const group = sv("g", { tabindex: 0, role: "listitem", "aria-label": `${b.name}: ${text(b.value)}${half}` },
-        sv("title", {}, `${b.name}: ${text(b.value)}${half}`),
+      const says = plusMinus(b.value, b.half, text);
+      const group = sv("g", { tabindex: 0, role: "listitem", "aria-label": `${b.name}: ${says}` },
+        sv("title", {}, `${b.name}: ${says}`),
         sv("rect", { x: 0, y: y - (narrow ? 18 : 6), width, height: row - 2, style: "fill:transparent" }),
         sv("text", { class: b.own ? "strong" : "", x: narrow ? 2 : names - 10, y: narrow ? y - 5 : middle + 4, "text-anchor": narrow ? "start" : "end", "font-weight": b.own ? 700 : 400, "font-size": 13 }, b.name),
         sv("rect", { x: x0, y, width: Math.max(1.5, x1 - x0), height: tall, rx: 3, style: `fill:var(--${b.own ? "own" : "line5"});opacity:${b.own ? 1 : 0.75}` }));
@@ -288,7 +295,7 @@ function barChart(spec) {
         group.append(sv("path", { d: `M${l} ${middle}H${r}M${l} ${middle - 5}V${middle + 5}M${r} ${middle - 5}V${middle + 5}`, style: "stroke:var(--ink);stroke-width:1.4;fill:none" }));
       }
       const end = Math.max(s.at(0), s.at(b.value + (b.half || 0)));
-      group.append(sv("text", { class: b.own ? "strong" : "", x: end + 8, y: middle + 4, "font-weight": b.own ? 700 : 400, style: "font-variant-numeric:tabular-nums" }, text(b.value) + half));
+      group.append(sv("text", { class: b.own ? "strong" : "", x: end + 8, y: middle + 4, "font-weight": b.own ? 700 : 400, style: "font-variant-numeric:tabular-nums" }, says));
       svg.append(group);
     });
     svg.append(sv("line", { class: "axis", x1: s.at(0), x2: s.at(0), y1: top, y2: bottom }),

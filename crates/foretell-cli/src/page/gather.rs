@@ -34,18 +34,23 @@ impl Subject {
         };
         let (episodes, max_steps, discount) = (wishes.test_episodes, domain.horizon, domain.discount);
         let test = Test { domain, episodes: episodes as usize, max_steps, discount, seed: Seed(wishes.seed) };
-        // Others learn from the logs, if they have what that needs.
-        let learned = |heard: &Heard| {
-            let held = heard.held(domain.alphabet().clone()).ok()?;
-            test.baselines(&held, plan.params().discount).ok()
+        let learned = |heard: &Heard| -> anyhow::Result<(Vec<Tested>, String)> {
+            let held = heard.held(domain.alphabet().clone())?;
+            let others =
+                format!("Those without a model learned from the first {} of the logs.", plural(held.len() as u64, "episode"));
+            Ok((test.baselines(&held, plan.params().discount)?, others))
         };
-        let mut policies = wishes.logs.as_ref().and_then(learned).unwrap_or_else(|| test.unlearned());
+        let (mut policies, others) = match wishes.logs.as_ref().map(learned) {
+            Some(Ok(learned)) => learned,
+            Some(Err(e)) => (test.unlearned(), format!("Others could not learn from the logs: {e:#}.")),
+            None => (test.unlearned(), "With --logs LOGS there are others that learn from them without a model.".into()),
+        };
         policies.push(Tested { policy: OWN.into(), returns: test.returns(plan.policies_for(domain.alphabet())?) });
         let informed = test.informed();
         let bound = informed.as_ref().map(|(_, bound)| *bound);
         policies.extend(informed.map(|(tested, _)| tested));
         let (name, story, own) = (domain.name.clone(), domain.story.clone(), OWN.into());
-        Ok(Some(Part::Here(Earned { domain: name, story, episodes, max_steps, discount, policies, own, bound })))
+        Ok(Some(Part::Here(Earned { domain: name, story, episodes, max_steps, discount, policies, others, own, bound })))
     }
 
     /// What logs say the policy would earn, where they can.
@@ -100,6 +105,7 @@ fn told_by(run: &Run, story: String) -> Earned {
         max_steps: run.test.max_steps,
         discount: run.test.discount,
         policies: run.policies.clone(),
+        others: String::new(),
         own: OWN.into(),
         bound: run.discounted_bound,
     }

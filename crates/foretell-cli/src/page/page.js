@@ -24,7 +24,7 @@ section("earned", "Earned", "What does it earn?", page.earned, (e) => {
   return [
     e.story ? p(el("b", {}, e.domain + ": "), e.story) : null,
     p(`What an episode earns on average, over ${number(e.episodes)} episodes of at most ${number(e.max_steps)} steps. Further to the right is better; whiskers are 95 % intervals. All policies met the same episodes.`,
-      informed ? " “QMDP, knows the model” was given the exact model that the others had to learn or do without." : ""),
+      informed ? " “QMDP, knows the model” was given the exact model that the others had to learn or do without." : "", e.others ? " " + e.others : ""),
     views(["return", "discounted"], chart),
     numbersTable(["policy", "return", "±", "discounted", "±", "steps", "ended"], e.policies.map((t) => [t.policy === e.own ? "this policy" : t.policy, fixed(4)(t.mean_return), fixed(4)(t.ci95), fixed(4)(t.discounted_return), fixed(4)(t.discounted_ci95), fixed(1)(t.mean_length), percent(t.terminated)])),
   ];
@@ -57,7 +57,7 @@ section("foresight", "Foresight", "How well does it foretell?", page.foresight, 
   const looks = (l) => ({
     model: () => ({ color: "own" }),
     truth: () => ({ color: "truth", dash: "7 4" }),
-    baseline: () => ({ color: LINES[line++ % 4], hidden: l.name === "action alone" }),
+    baseline: () => ({ color: LINES[line++ % 4] }),
     uniform: () => ({ color: "line5", dash: "2 3", hidden: true }),
   })[l.who]();
   const looked = f.lines.map((l) => ({ ...looks(l), name: l.name, source: l.points }));
@@ -77,9 +77,10 @@ section("foresight", "Foresight", "How well does it foretell?", page.foresight, 
   };
   return [
     p(`Each line is the mean log-probability of all that was observed in the first steps of an episode, given what was done, over ${number(f.episodes)} episodes that were not learned from. Higher is better and 0 would be certainty; lines fall because more steps are harder to get all right. Bands are 95 % intervals.`),
-    p(has("truth") ? "The dashed line is the exact model, which nobody can beat in the long run: the nearer, the better. " : "", "n-grams only count what followed the same last steps: a model should be above them."),
+    p(has("truth") ? "The dashed line is the exact model, which nobody can beat in the long run: the nearer, the better. " : "", "n-grams only count what followed the same last steps, and “action alone” what followed the action: a model should be above them."),
     views(["all steps", "per step", "difference"], chart),
     el("p", { class: "small soft", style: "margin:.6rem 0 0" }, `The filter lost track ${number(f.lost)} times in ${number(f.steps)} steps.`,
+      f.unseen > 0 ? ` ${number(f.unseen)} of them had an action or observation that was never met in training${f.unseen > f.steps / 2 ? ": are these logs of the same system?" : "."}` : "",
       f.sureness ? ` The ensemble's predictions spread by ${number(f.sureness.spread)} on average${isNumber(f.sureness.coverage) ? `; two spreads cover the truth in ${percent(f.sureness.coverage)} of them` : ""}.` : ""),
   ];
 });

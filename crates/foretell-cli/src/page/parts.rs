@@ -208,6 +208,8 @@ pub struct Earned {
     pub max_steps: usize,
     pub discount: f64,
     pub policies: Vec<Tested>,
+    /// What the others learned from, or why they did not.
+    pub others: String,
     /// Which of them is ours.
     pub own: String,
     /// What one could earn at most who saw the state, discounted.
@@ -286,6 +288,7 @@ mod tests {
             max_steps: 1,
             discount: 1.0,
             policies: vec![tested("random", 1.0), tested("memoryless", 2.0), tested("foretell", own), tested("QMDP", 9.0)],
+            others: String::new(),
             own: "foretell".into(),
             bound: None,
         };

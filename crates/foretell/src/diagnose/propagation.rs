@@ -11,6 +11,7 @@ use crate::data::{ActionObservation, Alphabet, Trajectory};
 use crate::error::{Error, Result};
 use crate::filter::{Filter, NGramFilter, PredictiveState};
 use crate::model::{Model, dot};
+use crate::policy::best;
 
 /// Episodes that one task goes through.
 const CHUNK: usize = 32;
@@ -159,35 +160,48 @@ pub struct StepScore {
     pub episodes: u64,
     /// Mean log-likelihood of this step alone, nats.
     pub model: f64,
-    /// The same by the n-gram, which forgets all but the last steps and so cannot add up errors.
+    /// The same by the best n-gram, which forgets all but the last steps and so cannot add up errors.
     pub ngram: f64,
     /// Share of the episodes in which the filter got lost at this step.
     pub lost: f64,
 }
 
-/// Scores each step of given episodes, which the model has not seen.
-pub(super) fn by_step(model: &Model, episodes: &[Trajectory]) -> Vec<StepScore> {
-    let scored: Vec<Vec<[f64; 3]>> = episodes.par_chunks(CHUNK).flat_map_iter(|zs| scored(model, zs)).collect();
+/// One step foretold.
+struct Foretold {
+    /// ln P(o ‖ a) by the model, and by n-grams of every length from 0.
+    model: f64,
+    ngrams: Vec<f64>,
+    /// 1 where the filter got lost.
+    lost: f64,
+}
+
+/// Scores each step of given episodes, which the model has not seen; also how many steps the n-gram looks back that foretells them best.
+pub(super) fn by_step(model: &Model, episodes: &[Trajectory]) -> (Vec<StepScore>, usize) {
+    let scored: Vec<Vec<Foretold>> = episodes.par_chunks(CHUNK).flat_map_iter(|zs| scored(model, zs)).collect();
     let longest = scored.iter().map(Vec::len).max().unwrap_or(0);
+    let total = |length: usize| scored.iter().flatten().map(|step| step.ngrams[length]).sum::<f64>();
+    let best = best((0..=model.ngram().length()).map(total)).0.0 as usize;
     let step = |t: usize| {
         let here = scored.iter().filter_map(|steps| steps.get(t));
         let n = here.clone().count();
-        let mean = |i: usize| here.clone().map(|score| score[i]).sum::<f64>() / n as f64;
-        StepScore { step: t + 1, episodes: n as u64, model: mean(0), ngram: mean(1), lost: mean(2) }
+        let mean = |of: &dyn Fn(&Foretold) -> f64| here.clone().map(of).sum::<f64>() / n as f64;
+        let (model, ngram, lost) = (mean(&|step| step.model), mean(&|step| step.ngrams[best]), mean(&|step| step.lost));
+        StepScore { step: t + 1, episodes: n as u64, model, ngram, lost }
     };
-    (0..longest).map(step).collect()
+    ((0..longest).map(step).collect(), best)
 }
 
-/// For each step: log-likelihood by the model and the n-gram, and whether the filter got lost.
-fn scored(model: &Model, episodes: &[Trajectory]) -> Vec<Vec<[f64; 3]>> {
-    let (mut filter, mut ngram) = (PredictiveState::new(model), NGramFilter::new(model, model.ngram().length()));
+fn scored(model: &Model, episodes: &[Trajectory]) -> Vec<Vec<Foretold>> {
+    let mut filter = PredictiveState::new(model);
+    let mut ngrams: Vec<NGramFilter<'_>> = (0..=model.ngram().length()).map(|length| NGramFilter::new(model, length)).collect();
+    let ln = |p: f64| p.max(f64::MIN_POSITIVE).ln();
     let mut of = |z: &Trajectory| {
         filter.reset();
-        ngram.reset();
+        ngrams.iter_mut().for_each(Filter::reset);
         let step = |&ao: &ActionObservation| {
             let before = filter.lost();
-            let [p, q] = [filter.update(ao), ngram.update(ao)].map(|p| p.max(f64::MIN_POSITIVE).ln());
-            [p, q, (filter.lost() - before) as f64]
+            let (model, ngrams) = (ln(filter.update(ao)), ngrams.iter_mut().map(|ngram| ln(ngram.update(ao))).collect());
+            Foretold { model, ngrams, lost: (filter.lost() - before) as f64 }
         };
         z.steps.iter().map(step).collect()
     };

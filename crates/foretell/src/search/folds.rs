@@ -117,7 +117,7 @@ impl Folds {
             return Err(no_steps());
         }
         if episodes < 2 * parts as u64 {
-            let problem = format!("the logs have {episodes} episodes, too few to hold out one of {parts} parts of them");
+            let problem = format!("episodes in the logs: {episodes}, too few to hold out one of {parts} parts of them");
             return Err(Error::data(problem, "give more episodes, or fewer folds"));
         }
         refuse_no_rewards(&alphabet)?;

@@ -216,6 +216,6 @@ fn impossible_searches_are_refused_with_a_remedy() {
     assert_eq!(search(1), "folds = 1: must be at least 2");
     assert_eq!(
         search(3),
-        "the logs have 5 episodes, too few to hold out one of 3 parts of them; give more episodes, or fewer folds"
+        "episodes in the logs: 5, too few to hold out one of 3 parts of them; give more episodes, or fewer folds"
     );
 }

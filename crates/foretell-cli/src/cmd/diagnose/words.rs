@@ -35,9 +35,9 @@ pub fn of(found: &Diagnosis) -> String {
         sparsity(found),
         projection(found),
         spectrum(&found.spectrum, p.rank),
+        by_step(&found.by_step, found.ngram_length),
         decay(found),
         propagation(found),
-        by_step(&found.by_step),
     ];
     blocks.join("\n\n")
 }
@@ -294,7 +294,7 @@ fn propagation(found: &Diagnosis) -> String {
     )
 }
 
-fn by_step(steps: &[StepScore]) -> String {
+fn by_step(steps: &[StepScore], ngram_length: usize) -> String {
     let title = "how much errors do grow";
     let judged: Vec<&StepScore> = steps.iter().filter(|step| step.episodes >= ENOUGH).collect();
     let (Some(first), Some(last)) = (judged.first(), judged.last()) else {
@@ -302,20 +302,26 @@ fn by_step(steps: &[StepScore]) -> String {
             "{title}\n  Too few episodes to tell: half of them are learned from, and the other half must reach {ENOUGH}."
         );
     };
+    let ngram = match ngram_length {
+        0 => "what the action alone tells".to_string(),
+        1 => "an n-gram of the last step".to_string(),
+        n => format!("an n-gram of the last {n} steps"),
+    };
     // The mean over the last third, or the last step.
     let late = &judged[judged.len() - judged.len().div_ceil(3)..];
     let ahead = late.iter().map(|s| s.model - s.ngram).sum::<f64>() / late.len() as f64;
     let verdict = match ahead {
         x if x > SAME => {
-            format!("They do not add up: late steps are still foretold {x:.3} nats better than by an n-gram, which forgets.")
+            format!("They do not add up: late steps are still foretold {x:.3} nats better than by {ngram}, which forgets.")
         }
         x if x >= -SAME => {
-            "Late steps are foretold as well as by an n-gram, which forgets: what the model remembers is worth little there."
-                .into()
+            format!(
+                "Late steps are foretold as well as by {ngram}, which forgets: what the model remembers is worth little there."
+            )
         }
         x => format!(
-            "They add up, or the model is poor: late steps are foretold {:.3} nats worse than by an n-gram, which forgets. Lower --rank, \
-             --mix 0.2, --refine, or more episodes may help.",
+            "They add up, or the model is poor: late steps are foretold {:.3} nats worse than by {ngram}, which forgets. Lower --rank, \
+             --refine, or more episodes may help.",
             -x
         ),
     };
@@ -329,6 +335,6 @@ fn by_step(steps: &[StepScore]) -> String {
         "{title}\n  {verdict} The model lost its way at {} of the steps.\n{}\n  \
          (mean ln P(o ‖ a) of each step alone, nats, by a model of one half of the episodes, on the other half)",
         percent(lost),
-        table(&["step", "episodes", "model", "n-gram", "lost"], rows)
+        table(&["step", "episodes", "model", "best n-gram", "lost"], rows)
     )
 }

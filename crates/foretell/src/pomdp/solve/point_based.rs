@@ -64,6 +64,9 @@ pub struct PointBased {
     gap: Gap,
     lower: Lower,
     upper: Upper,
+    /// Multiplications done and to be done at most, about.
+    work: u64,
+    limit: u64,
 }
 
 /// A belief on the way of a trial, and what every action leads to.
@@ -86,7 +89,12 @@ impl PointBased {
         }
         let system = System::new(pomdp, discount)?;
         let (lower, upper) = (Lower::new(&system)?, Upper::new(&system)?);
-        Ok(PointBased { system, gap, lower, upper })
+        Ok(PointBased { system, gap, lower, upper, work: 0, limit: u64::MAX })
+    }
+
+    /// Stops after about so many multiplications, be the gap closed or not: a limit that does not depend on the machine.
+    pub fn within(self, multiplications: u64) -> PointBased {
+        PointBased { limit: multiplications, ..self }
     }
 
     /// The bounds at the start, as they are now.
@@ -112,7 +120,7 @@ impl PointBased {
 
     fn trial(&mut self, mut aim: f64) {
         let mut path = vec![self.step(self.system.start.clone())];
-        while path.len() < MAX_DEPTH {
+        while path.len() < MAX_DEPTH && self.work < self.limit {
             aim /= self.system.discount; // what is a step further away may be as much less certain
             let Some(point) = self.onward(path.last().expect("a path begins at the start"), aim) else { break };
             path.push(self.step(point));
@@ -122,8 +130,11 @@ impl PointBased {
         }
     }
 
-    fn step(&self, point: Point) -> Step {
+    fn step(&mut self, point: Point) -> Step {
         let successors: Vec<_> = (0..self.system.actions).map(|a| self.system.successors(&point, a)).collect();
+        // Here and on the way back every successor is compared with every vector and every point.
+        let entries: usize = successors.iter().flatten().map(|next| next.point.states.len()).sum();
+        self.work += (entries * (self.lower.len() + self.upper.len())) as u64;
         let promises = (0..self.system.actions).map(|a| self.promise(&point, a, &successors[a])).collect();
         Step { point, successors, promises }
     }
@@ -167,7 +178,7 @@ impl Iterator for PointBased {
     fn next(&mut self) -> Option<Round> {
         let before = self.round();
         let target = self.target(&before);
-        if before.upper - before.lower <= target {
+        if before.upper - before.lower <= target || self.work >= self.limit {
             return None;
         }
         self.trial(target.max(AIM * (before.upper - before.lower)));
