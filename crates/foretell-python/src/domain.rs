@@ -1,6 +1,6 @@
 //! Systems to act in.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use foretell::{Action, Environment, Outcome, Rng, Seed, domains};
 use pyo3::exceptions::PyIndexError;
@@ -78,7 +78,7 @@ impl Domain {
     /// The system itself, at work.
     fn environment(&self, seed: u64) -> Simulator {
         let world = World::new(self.domain.clone(), |domain| domain.environment());
-        let mut simulator = Simulator { world, rng: Seed(seed).rng() };
+        let mut simulator = Simulator { world: Mutex::new(world), rng: Seed(seed).rng() };
         simulator.reset(None);
         simulator
     }
@@ -95,9 +95,10 @@ self_cell! {
 }
 
 /// A domain at work.
-#[pyclass(module = "foretell", name = "Simulator", unsendable)]
+#[pyclass(module = "foretell", name = "Simulator")]
 pub struct Simulator {
-    world: World,
+    /// Python's objects go from thread to thread.
+    world: Mutex<World>,
     rng: Rng,
 }
 
@@ -110,12 +111,14 @@ impl Simulator {
             self.rng = Seed(seed).rng();
         }
         let Simulator { world, rng } = self;
+        let world = world.get_mut().unwrap_or_else(PoisonError::into_inner);
         world.with_dependent_mut(|_, world| world.reset(rng));
     }
 
     /// Takes an action, by number; returns the number of the observation and the reward.
     fn step(&mut self, a: u32) -> PyResult<(u32, f64)> {
         let Simulator { world, rng } = self;
+        let world = world.get_mut().unwrap_or_else(PoisonError::into_inner);
         let actions = world.borrow_owner().alphabet().actions().len();
         if a as usize >= actions {
             return Err(PyIndexError::new_err(format!("there is no action {a}: they are numbered from 0 to {}", actions - 1)));
@@ -125,8 +128,8 @@ impl Simulator {
     }
 
     /// The hidden state, drawn.
-    fn picture(&self) -> String {
-        self.world.borrow_dependent().picture()
+    fn picture(&mut self) -> String {
+        self.world.get_mut().unwrap_or_else(PoisonError::into_inner).borrow_dependent().picture()
     }
 }
 

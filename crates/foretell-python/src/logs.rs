@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use arrow_array::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
+use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchReader, StringArray};
 use foretell::log::{OnBadEpisode, ReadOptions, Writer};
 use foretell::{Alphabet, End, Observation, Summary, Trajectory};
@@ -108,7 +108,7 @@ impl Logs {
         let capsule = capsule.cast::<PyCapsule>().map_err(|_| PyTypeError::new_err("__arrow_c_stream__ gave no capsule"))?;
         let pointer = capsule.pointer_checked(Some(c"arrow_array_stream"))?;
         // SAFETY: the interface says what a capsule of that name points to; the reader takes it over and marks it as taken.
-        let reader = unsafe { ArrowArrayStreamReader::from_raw(pointer.as_ptr().cast::<FFI_ArrowArrayStream>()) };
+        let reader = unsafe { RecordBatchStreamReader::from_raw(pointer.as_ptr().cast::<FFI_ArrowArrayStream>()) };
         let broken = |e| PyValueError::new_err(format!("the table cannot be read: {e}"));
         let reader = reader.map_err(broken)?;
         let schema = reader.schema();
@@ -187,7 +187,9 @@ impl Logs {
         let all = loaded.episodes.len();
         let one = |&i: &i64| {
             let episode = usize::try_from(i).ok().and_then(|i| loaded.episodes.get(i)).cloned();
-            episode.ok_or_else(|| PyIndexError::new_err(format!("there is no episode {i}: they are numbered from 0 to {}", all.max(1) - 1)))
+            episode.ok_or_else(|| {
+                PyIndexError::new_err(format!("there is no episode {i}: they are numbered from 0 to {}", all.max(1) - 1))
+            })
         };
         let episodes = episodes.as_array().iter().map(one).collect::<PyResult<_>>()?;
         Ok(Logs::of(loaded.alphabet.clone(), episodes))

@@ -263,7 +263,7 @@ impl Filter {
         test.iter().map(pair).collect()
     }
 
-    fn plan(&self, actions: Vec<Bound<'_, PyAny>>) -> PyResult<Vec<foretell::Action>> {
+    fn plan(&self, actions: Vec<Bound<'_, PyAny>>) -> PyResult<Vec<Action>> {
         let alphabet = self.state.borrow_owner().alphabet();
         actions.iter().map(|a| action(alphabet, a)).collect()
     }
@@ -335,7 +335,7 @@ impl Filter {
     /// One row for each action of a plan: the probability of every observation then.
     fn forecast<'py>(&self, py: Python<'py>, actions: Vec<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let rows = self.state().forecast(&self.plan(actions)?);
-        Ok(PyArray2::from_vec2(py, &rows).map_err(|e| PyValueError::new_err(e.to_string()))?)
+        PyArray2::from_vec2(py, &rows).map_err(|e| PyValueError::new_err(e.to_string()))
     }
 
     /// Observations that might answer a plan, by number, drawn `n` times.

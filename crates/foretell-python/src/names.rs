@@ -48,12 +48,7 @@ pub fn action(alphabet: &Alphabet, symbol: &Bound<'_, PyAny>) -> PyResult<Action
 
 /// The observation of that name, which ends the episode or does not; one beyond the alphabet if it was never met. `wall [end]`, as
 /// it is shown, ends it whatever is said.
-pub fn observation(
-    alphabet: &Alphabet,
-    symbol: &Bound<'_, PyAny>,
-    terminal: bool,
-    reward: Option<f64>,
-) -> PyResult<Observation> {
+pub fn observation(alphabet: &Alphabet, symbol: &Bound<'_, PyAny>, terminal: bool, reward: Option<f64>) -> PyResult<Observation> {
     let name = name(symbol)?;
     let ends = name.strip_suffix(END).filter(|_| alphabet.observation(&name).is_none());
     let symbol = ObservationSymbol { name: ends.unwrap_or(&name).to_string(), terminal: terminal || ends.is_some() };

@@ -1,7 +1,7 @@
 //! Policies, and their place in an episode.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use foretell::plan::Greedy;
 use foretell::{ActionObservation, Plan, Policy as _};
@@ -75,7 +75,7 @@ impl Policy {
 
     /// The policy at the start of an episode.
     fn start(&self) -> Run {
-        Run { greedy: AtWork::new(self.plan.clone(), |plan| plan.policy()) }
+        Run { greedy: Mutex::new(AtWork::new(self.plan.clone(), |plan| plan.policy())) }
     }
 }
 
@@ -90,38 +90,45 @@ self_cell! {
 /// A policy in an episode.
 #[pyclass(module = "foretell", name = "Run")]
 pub struct Run {
-    greedy: AtWork,
+    /// Python's objects go from thread to thread.
+    greedy: Mutex<AtWork>,
+}
+
+impl Run {
+    fn greedy(&mut self) -> &mut AtWork {
+        self.greedy.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[pymethods]
 impl Run {
     /// Begins an episode.
     fn reset(&mut self) {
-        self.greedy.with_dependent_mut(|_, greedy| greedy.reset());
+        self.greedy().with_dependent_mut(|_, greedy| greedy.reset());
     }
 
     /// The best action, by number.
     #[getter]
-    fn best(&self) -> u32 {
-        self.greedy.borrow_dependent().best().0
+    fn best(&mut self) -> u32 {
+        self.greedy().borrow_dependent().best().0
     }
 
     /// What it thinks of every action.
     #[getter]
-    fn values<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        PyArray1::from_vec(py, self.greedy.borrow_dependent().values())
+    fn values<'py>(&mut self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_vec(py, self.greedy().borrow_dependent().values())
     }
 
     /// Where it stands.
     #[getter]
-    fn state_vector<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        PyArray1::from_slice(py, self.greedy.borrow_dependent().state())
+    fn state_vector<'py>(&mut self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_slice(py, self.greedy().borrow_dependent().state())
     }
 
     /// Sees what an action led to.
     #[pyo3(signature = (a, o, *, terminated = false, reward = None))]
     fn observe(&mut self, a: &Bound<'_, PyAny>, o: &Bound<'_, PyAny>, terminated: bool, reward: Option<f64>) -> PyResult<()> {
-        self.greedy.with_dependent_mut(|plan, greedy| {
+        self.greedy().with_dependent_mut(|plan, greedy| {
             let alphabet = plan.alphabet();
             let ao =
                 ActionObservation { action: action(alphabet, a)?, observation: observation(alphabet, o, terminated, reward)? };

@@ -8,10 +8,11 @@ use foretell::log::expand;
 use foretell::off_policy::LogValue;
 use foretell::policy::Exploring;
 use foretell::pomdp::solve::{Gap, PointBased, Solution, fast_informed_bound, qmdp};
-use foretell::search::{Space, SearchProgress};
+use foretell::search::{SearchProgress, Space};
 use foretell::{
-    Keep, LearnOverrides, LearnParams, Learned, Learner, LogTest, Moments, Pass, PlanOverrides, PlanParams, Progress, RefineOverrides,
-    RefineParams, Refinement, Returns, Search, Seed, Trajectory, Uniform, diagnose as diagnosing, domains, ensemble_with, score as scoring,
+    Keep, LearnOverrides, LearnParams, Learned, Learner, LogTest, Moments, Pass, PlanOverrides, PlanParams, Progress,
+    RefineOverrides, RefineParams, Refinement, Returns, Search, Seed, Trajectory, Uniform, diagnose as diagnosing, domains,
+    ensemble_with, score as scoring,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

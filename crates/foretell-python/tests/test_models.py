@@ -31,7 +31,7 @@ def model(maze):
 
 @pytest.fixture(scope="module")
 def tiger():
-    logs = ft.sample("tiger", episodes=500, seed=1)
+    logs = ft.sample("tiger", episodes=2000, seed=1)
     return logs, ft.learn(logs, refine=True)
 
 

@@ -129,7 +129,8 @@ class TestGymnasium:
         episode = next(iter(logs))
         assert [action for action, _, _ in episode][0] == "0" and episode[0][1] in ("0|0", "1|0") and episode[0][2] == 0
         assert len(episode) == 4 and episode[1][1] == "0|1"
-        policy = ft.plan(ft.learn(logs, refine=True), logs)
+        # The card tells nothing of what will be seen, only of what will be earned.
+        policy = ft.plan(ft.learn(logs, refine=True, observe_reward=True), logs)
         assert ft.evaluate(policy, Echo(), episodes=100).mean_return > 2.8
 
     def test_spaces_without_symbols_are_refused(self):

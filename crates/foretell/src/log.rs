@@ -122,7 +122,8 @@ impl Logs {
     #[cfg(feature = "parquet")]
     pub fn table(name: &str, batches: Vec<arrow_array::RecordBatch>, options: ReadOptions) -> Result<Logs> {
         let mut book = Book::default();
-        let mut episodes = Episodes::new(name.to_string(), batches::Batches::new(name.to_string(), batches), options.on_bad, &mut book)?;
+        let mut episodes =
+            Episodes::new(name.to_string(), batches::Batches::new(name.to_string(), batches), options.on_bad, &mut book)?;
         let mut trajectories = Vec::new();
         while let Some(trajectory) = episodes.next(&mut book)? {
             trajectories.push(trajectory);

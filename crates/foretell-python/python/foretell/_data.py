@@ -207,7 +207,7 @@ def from_minari(dataset: Any, *, discretiser: Discretiser | None = None) -> Logs
         add("rewards", episode.rewards)
         add("terminated", episode.terminations)
         add("truncated", episode.truncations)
-    columns = {name: np.concatenate(values) for name, values in parts.items()}
+    columns: dict[str, Any] = {name: np.concatenate(values) for name, values in parts.items()}
     return from_numpy(**columns, discretiser=discretiser)
 
 

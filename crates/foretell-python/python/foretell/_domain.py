@@ -78,7 +78,7 @@ class Simulator:
     >>> tiger = ft.Domain("tiger").simulator(seed=1)
     >>> observation, reward, terminated = tiger.step("listen")
     >>> observation, reward, terminated
-    ('growl-left', -1.0, False)
+    ('growl-right', -1.0, False)
     """
 
     def __init__(self, domain: Domain, seed: int = 0) -> None:
@@ -111,6 +111,6 @@ def domains() -> list[Domain]:
     --------
     >>> import foretell as ft
     >>> [domain.name for domain in ft.domains()][:2]
-    ['colored-gridworld', 'pocman']
+    ['gridworld', 'colored-gridworld']
     """
     return [Domain(name) for name in _native.domain_names()]

@@ -43,7 +43,7 @@ class Model:
     >>> import foretell as ft
     >>> model = ft.learn(ft.sample("tiger", episodes=500, seed=1), rank=3)
     >>> model
-    <foretell.Model: rank 3, 3 actions, 6 observations, learned from 500 episodes>
+    <foretell.Model: rank 3, 3 actions, 2 observations, learned from 500 episodes>
     >>> model.actions
     ['listen', 'open-left', 'open-right']
     """
@@ -122,8 +122,8 @@ class Model:
         --------
         >>> import foretell as ft
         >>> model = ft.learn(ft.sample("tiger", episodes=500, seed=1), refine=True)
-        >>> model.pomdp().splitlines()[1].split(":")[0]
-        'discount'
+        >>> "actions: listen open-left open-right" in model.pomdp()
+        True
         """
         text = self._native.pomdp()
         if text is None:

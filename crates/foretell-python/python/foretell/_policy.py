@@ -23,8 +23,8 @@ class Policy:
     Examples
     --------
     >>> import foretell as ft
-    >>> logs = ft.sample("tiger", episodes=500, seed=1)
-    >>> policy = ft.plan(ft.learn(logs, refine=True), logs)
+    >>> logs = ft.sample("tiger", episodes=2000, seed=1)
+    >>> policy = ft.plan(ft.learn(logs, refine=True), logs, discount=0.95)
     >>> run = policy.start()
     >>> run.action
     'listen'

@@ -24,7 +24,7 @@ class CalibrationBin:
 
     predicted: float
     observed: float
-    count: int
+    predictions: int
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Score:
             horizons=scores(report["horizons"]),
             baselines={name: scores(rows) for name, rows in report["baselines"].items()},
             truth=None if truth is None else scores(truth),
-            calibration=[CalibrationBin(b["predicted"], b["observed"], b["count"]) for b in report["calibration"]],
+            calibration=[CalibrationBin(b["predicted"], b["observed"], b["predictions"]) for b in report["calibration"]],
             episodes=report["episodes"],
             steps=report["steps"],
             unseen=report["unseen"],

@@ -138,7 +138,7 @@ def learn(
     --------
     >>> import foretell as ft
     >>> ft.learn(ft.sample("tiger", episodes=500, seed=1), rank=3, refine=True)
-    <foretell.Model: 4 states, 3 actions, 6 observations, learned from 500 episodes>
+    <foretell.Model: 6 states, 3 actions, 2 observations, learned from 500 episodes>
     """
     params = _given(
         test_projection=test_projection,
@@ -165,7 +165,7 @@ def learn(
     refinement = _given(states=states, layout=layout, em_rounds=em_rounds, patience=patience)
     if refinement and not refine:
         raise ValueError(f"{', '.join(refinement)}: of refinement; give refine=True as well")
-    keep = {True: "fitting", False: None}.get(keep_moments, keep_moments)
+    keep = "fitting" if keep_moments is True else keep_moments or None
     with told(progress) as tell:
         native = _native.learn(logs._native, preset, params, refinement if refine else None, ensemble, keep, memory, tell)
     model = Model(native)
@@ -206,7 +206,7 @@ def refine(
     >>> import foretell as ft
     >>> logs = ft.sample("tiger", episodes=500, seed=1)
     >>> ft.refine(ft.learn(logs, rank=3), logs).states
-    4
+    6
     """
     params = _given(states=states, layout=layout, em_rounds=em_rounds, patience=patience)
     with told(progress) as tell:
@@ -418,7 +418,8 @@ def evaluate(
     if hasattr(where, "action_space"):
         from foretell.gymnasium import evaluate_in_env
 
-        return evaluate_in_env(policy, where, episodes=episodes, max_steps=max_steps, discount=discount, seed=seed)
+        env: Any = where
+        return evaluate_in_env(policy, env, episodes=episodes, max_steps=max_steps, discount=discount, seed=seed)
     domain = _domain(where)
     return Returns(**_native.evaluate_in(policy._native, domain._native, episodes, max_steps, discount, seed))
 
@@ -456,7 +457,7 @@ def sample(
     --------
     >>> import foretell as ft
     >>> ft.sample("colored-gridworld", episodes=100, seed=1)
-    <foretell.Logs: 100 episodes, 1,274 steps, 4 actions, 31 observations>
+    <foretell.Logs: 100 episodes, 1,298 steps, 4 actions, 15 observations>
     """
     native = None if policy is None else policy._native
     with told(progress) as tell:
@@ -586,7 +587,7 @@ def load(path: Path) -> Model | Policy:
     >>> import foretell as ft
     >>> ft.learn(ft.sample("tiger", episodes=100, seed=1), rank=3).save("model.safetensors")
     >>> ft.load("model.safetensors")
-    <foretell.Model: rank 3, 3 actions, 6 observations, learned from 100 episodes>
+    <foretell.Model: rank 3, 3 actions, 2 observations, learned from 100 episodes>
     """
     match _native.kind_of(os.fspath(path)):
         case "policy":

@@ -130,7 +130,7 @@ class _Grid(Discretiser):
         symbols = cells[0]
         for more in cells[1:]:
             symbols = np.char.add(np.char.add(symbols, SEPARATOR), more)
-        return symbols.astype(np.str_)
+        return np.array(symbols.tolist(), dtype=np.str_)  # no wider than need be
 
     def _cells(self, symbol: str) -> list[int | None]:
         parts = symbol.split(SEPARATOR)
@@ -288,7 +288,8 @@ class KMeans(Discretiser):
     def inverse(self, symbol: str) -> NDArray[np.float64]:
         if symbol == "?":
             return np.full(len(self.columns), np.nan)
-        return self.centres[int(symbol)].copy()
+        centre: NDArray[np.float64] = self.centres[int(symbol)].copy()
+        return centre
 
     def describe(self, symbol: str) -> str:
         if symbol == "?":
@@ -318,7 +319,8 @@ class KMeans(Discretiser):
 def _squared(points: NDArray[np.float64], centres: NDArray[np.float64]) -> NDArray[np.float64]:
     """Squared distances, points by centres."""
     distance = (points**2).sum(axis=1)[:, None] - 2 * points @ centres.T + (centres**2).sum(axis=1)
-    return np.maximum(distance, 0.0)
+    squared: NDArray[np.float64] = np.maximum(distance, 0.0)
+    return squared
 
 
 def from_dict(saved: dict[str, Any]) -> Discretiser:

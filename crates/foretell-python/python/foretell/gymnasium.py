@@ -16,6 +16,7 @@ from typing import Any, SupportsFloat
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
 from foretell._data import from_numpy
@@ -143,13 +144,13 @@ def record(
     >>> import foretell as ft
     >>> env = gymnasium.make("foretell/tiger-v0")
     >>> ft.gymnasium.record(env, episodes=3, max_steps=5)
-    <foretell.Logs: 3 episodes, 15 steps, 3 actions, 4 observations>
+    <foretell.Logs: 3 episodes, 15 steps, 3 actions, 2 observations>
     """
     if encode is None:
         _check(env.observation_space, "observation")
     names = _Names(env)
     rng = np.random.default_rng(seed)
-    columns: dict[str, list[Any]] = {
+    columns: dict[str, Any] = {
         name: [] for name in ("actions", "observations", "rewards", "episodes", "terminated", "truncated", "action_probabilities")
     }
 
@@ -176,7 +177,7 @@ def record(
             best: str | None = None
             if run is not None:
                 best = run.action
-            elif policy is not None:
+            elif policy is not None and not isinstance(policy, Policy):
                 best = _name(symbol(policy(shown)))
             if best is None or rng.random() < epsilon:
                 name = names.names[int(rng.integers(count))]
@@ -242,8 +243,8 @@ class _Symbolic(gymnasium.Env[int, int]):
         names = list(dict.fromkeys(name.removesuffix(" [end]") for name in observations))
         self.observation_names = [*names, NOTHING]
         self._number = {name: i for i, name in enumerate(self.observation_names)}
-        self.action_space = spaces.Discrete(len(actions))
-        self.observation_space = spaces.Discrete(len(self.observation_names))
+        self.action_space: spaces.Space[Any] = spaces.Discrete(len(actions))
+        self.observation_space: spaces.Space[Any] = spaces.Discrete(len(self.observation_names))
 
     def _restart(self, seed: int) -> None:
         raise NotImplementedError
@@ -351,7 +352,7 @@ class ModelEnv(_Symbolic):
         return None
 
 
-class PredictiveStates(gymnasium.Wrapper[NDArray[np.float64], Any, Any, Any]):
+class PredictiveStates(gymnasium.Wrapper[NDArray[np.float64], Any, Any, Any], RecordConstructorArgs):
     """Shows the state of a model in place of observations: a vector that other libraries can learn from as if all were seen.
 
     Parameters
@@ -376,7 +377,8 @@ class PredictiveStates(gymnasium.Wrapper[NDArray[np.float64], Any, Any, Any]):
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any], model: Model, encode: Encoder | None = None) -> None:
-        super().__init__(env)
+        RecordConstructorArgs.__init__(self, model=model, encode=encode)
+        gymnasium.Wrapper.__init__(self, env)
         if encode is None:
             _check(env.observation_space, "observation")
         self._filter = model.filter()

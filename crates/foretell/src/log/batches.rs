@@ -38,9 +38,9 @@ pub(super) enum Cells {
 impl Batches {
     /// A table that errors call `name`.
     pub fn new(name: String, batches: Vec<RecordBatch>) -> Batches {
-        let columns = batches.first().map_or(Vec::new(), |batch| {
-            batch.schema().fields().iter().map(|field| field.name().clone()).collect()
-        });
+        let columns = batches
+            .first()
+            .map_or(Vec::new(), |batch| batch.schema().fields().iter().map(|field| field.name().clone()).collect());
         let wanted = vec![false; columns.len()];
         Batches { name, columns, wanted, waiting: batches.into_iter(), cells: Vec::new(), len: 0, row: 0, before: 0 }
     }

@@ -1,8 +1,8 @@
 //! Logs that are named by folders and patterns.
 
 use std::cmp::Ordering;
-use std::{fs, io};
 use std::path::{Component, Path, PathBuf};
+use std::{fs, io};
 
 use crate::error::{Error, Result};
 use crate::log::Format;

@@ -126,8 +126,8 @@ mod tests {
     use arrow_array::builder::{Int32Builder, ListBuilder};
     use arrow_array::types::Int32Type;
     use arrow_array::{
-        Array, ArrayRef, BooleanArray, DictionaryArray, Float32Array, Float64Array, Int8Array, LargeStringArray, NullArray, RecordBatch,
-        StringArray, StringViewArray, UInt64Array,
+        Array, ArrayRef, BooleanArray, DictionaryArray, Float32Array, Float64Array, Int8Array, LargeStringArray, NullArray,
+        RecordBatch, StringArray, StringViewArray, UInt64Array,
     };
     use parquet::arrow::ArrowWriter;
 
