@@ -64,7 +64,7 @@ class TestGymnasium:
         from gymnasium.utils.env_checker import check_env
 
         for name in ("tiger", "colored-gridworld", "pocman"):
-            env = gymnasium.make(f"foretell/{name}-v0")
+            env = gymnasium.make(f"foretell.gymnasium:foretell/{name}-v0")
             check_env(env.unwrapped, skip_render_check=True)
 
     def test_models_are_environments(self):
@@ -87,7 +87,7 @@ class TestGymnasium:
         import gymnasium
         from gymnasium.utils.env_checker import check_env
 
-        env = gymnasium.make("foretell/tiger-v0")
+        env = gymnasium.make("foretell.gymnasium:foretell/tiger-v0")
         model = ft.learn(ft.gymnasium.record(env, episodes=300, max_steps=20), rank=3)
         wrapped = ft.gymnasium.PredictiveStates(env, model)
         check_env(wrapped, skip_render_check=True)
@@ -97,7 +97,7 @@ class TestGymnasium:
     def test_records_are_what_sampling_gives(self):
         import gymnasium
 
-        env = gymnasium.make("foretell/tiger-v0")
+        env = gymnasium.make("foretell.gymnasium:foretell/tiger-v0")
         logs = ft.gymnasium.record(env, episodes=50, max_steps=20, seed=1)
         assert len(logs) == 50 and set(logs.actions) == {"listen", "open-left", "open-right"}
         assert logs.summary()["has_action_probabilities"]

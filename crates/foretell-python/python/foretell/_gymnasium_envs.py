@@ -1,4 +1,4 @@
-"""The built-in domains in Gymnasium's registry; Gymnasium calls this by itself."""
+"""The built-in domains in Gymnasium's registry."""
 
 from foretell import _native
 

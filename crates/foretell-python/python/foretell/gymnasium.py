@@ -4,8 +4,8 @@ Gymnasium shows an observation before the first action, our logs have none. So w
 *first action of the space*, as if it had been taken; a policy made of such logs is told so too, and never decides about that step.
 Environments that show nothing there, such as the built-in domains, are recognised, and nothing is added.
 
-Importing this module registers the built-in domains, ``foretell/tiger-v0`` and so on; ``gymnasium.make("foretell/tiger-v0")`` imports it
-by itself.
+Importing this module registers the built-in domains, ``foretell/tiger-v0`` and so on; ``gymnasium.make("foretell.gymnasium:foretell/tiger-v0")``
+imports it by itself.
 """
 
 from __future__ import annotations
