@@ -4,7 +4,7 @@ NEXTEST := $(shell $(CARGO) nextest --version >/dev/null 2>&1 && echo yes)
 VENV := .venv
 BUILT := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: demo test binaries test-pages check doc bench figures figures-quick screenshots clean
+.PHONY: demo test binaries test-pages test-python python check doc bench figures figures-quick screenshots clean
 
 # From nothing to a policy, then step by step from logs to predictions: the main job.
 demo:
@@ -27,7 +27,7 @@ else
 	$(CARGO) test --workspace --all-features --lib --bins --tests
 endif
 	$(CARGO) test --workspace --all-features --doc
-	$(MAKE) figures-quick test-pages
+	$(MAKE) figures-quick test-pages test-python
 
 # Programs as the tests have built them: with --tests features are the same, so that nothing is compiled twice.
 binaries:
@@ -37,6 +37,30 @@ binaries:
 PAGES := crates/foretell-cli/tests/pages
 test-pages: binaries
 	python3 $(PAGES)/check.py --binary $(BUILT)/debug/foretell
+
+# The Python package: the wheel of this machine in target/wheels, installed in target/python.
+PYTHON := $(CURDIR)/target/python
+PACKAGE := crates/foretell-python
+WHEEL = $(PYTHON)/bin/maturin build --quiet --manifest-path $(PACKAGE)/Cargo.toml --interpreter $(PYTHON)/bin/python
+python: $(PYTHON)/installed
+	rm -rf target/wheels
+	$(WHEEL) --release --out target/wheels
+	$(PYTHON)/bin/pip install --quiet --force-reinstall --no-deps target/wheels/*.whl
+	@echo "installed: $(PYTHON)/bin/python -c 'import foretell'"
+
+# The wheel in its virtual environment: types, tests, examples of the documentation.
+test-python: $(PYTHON)/installed binaries
+	rm -rf target/wheels-dev
+	$(WHEEL) --profile dev --out target/wheels-dev
+	$(PYTHON)/bin/pip install --quiet --force-reinstall --no-deps target/wheels-dev/*.whl
+	cd $(PACKAGE) && $(PYTHON)/bin/mypy python/foretell
+	cd $(PACKAGE) && FORETELL_BINARY=$(abspath $(BUILT)/debug/foretell) $(PYTHON)/bin/python -m pytest --quiet tests
+	cd $(PACKAGE) && $(PYTHON)/bin/python -m pytest --quiet -p conftest --doctest-modules --pyargs foretell
+
+$(PYTHON)/installed: $(PACKAGE)/requirements-test.txt
+	python3 -m venv $(PYTHON)
+	$(PYTHON)/bin/pip install --quiet --requirement $<
+	touch $@
 
 check:
 	$(CARGO) fmt --all --check

@@ -5,11 +5,9 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use foretell::log::{OnBadEpisode, ReadOptions};
+use foretell::log::{OnBadEpisode, ReadOptions, expand};
 use foretell::{Error, Logs};
 use tempfile::NamedTempFile;
-
-use crate::names;
 
 /// Bytes of standard input that are taken at once.
 const CHUNK: usize = 1 << 18;
@@ -100,8 +98,8 @@ impl LogArgs {
 
     /// The files that the arguments stand for, and `-`.
     fn paths(&self) -> anyhow::Result<Vec<PathBuf>> {
-        let files = self.logs.iter().map(|log| if is_stdin(log) { Ok(vec![log.clone()]) } else { names::expand(log) });
-        Ok(files.collect::<anyhow::Result<Vec<_>>>()?.concat())
+        let files = self.logs.iter().map(|log| if is_stdin(log) { Ok(vec![log.clone()]) } else { expand(log) });
+        Ok(files.collect::<foretell::Result<Vec<_>>>()?.concat())
     }
 }
 

@@ -7,7 +7,6 @@ mod cmd;
 mod config;
 mod game;
 mod input;
-mod names;
 mod output;
 mod page;
 mod plot;

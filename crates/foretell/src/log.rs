@@ -14,6 +14,8 @@
 //! Nothing is repaired: what cannot be read is an error that names file, line, value and remedy, or, with
 //! [`OnBadEpisode::Skip`], drops the whole episode and is counted.
 
+#[cfg(feature = "parquet")]
+mod batches;
 mod cell;
 mod csv;
 mod episodes;
@@ -22,6 +24,7 @@ mod identity;
 mod input;
 mod jsonl;
 mod memory;
+mod names;
 mod notes;
 mod overlap;
 #[cfg(feature = "parquet")]
@@ -53,6 +56,7 @@ use crate::rng::Seed;
 
 pub use crate::log::identity::Identity;
 pub use crate::log::input::Format;
+pub use crate::log::names::expand;
 pub use crate::log::notes::Notes;
 pub(crate) use crate::log::overlap::Overlap;
 pub use crate::log::summary::{ActionCount, Lengths, ObservationCount, Propensities, Rare, Rewards, Summary};
@@ -112,6 +116,19 @@ impl Logs {
     /// Trajectories that are already there; `alphabet` names what they hold.
     pub fn memory(alphabet: Alphabet, trajectories: Vec<Trajectory>) -> Logs {
         Logs { place: Where::Memory { alphabet: Arc::new(alphabet), trajectories: trajectories.into() }, half: None }
+    }
+
+    /// The trajectories of a table in memory, with the columns that files have; errors call it `name`. It is read once, here.
+    #[cfg(feature = "parquet")]
+    pub fn table(name: &str, batches: Vec<arrow_array::RecordBatch>, options: ReadOptions) -> Result<Logs> {
+        let mut book = Book::default();
+        let mut episodes =
+            Episodes::new(name.to_string(), batches::Batches::new(name.to_string(), batches), options.on_bad, &mut book)?;
+        let mut trajectories = Vec::new();
+        while let Some(trajectory) = episodes.next(&mut book)? {
+            trajectories.push(trajectory);
+        }
+        Ok(Logs::memory(book.alphabet, trajectories))
     }
 
     /// A half of the trajectories, drawn at random, or the other half: each goes to one of the two.

@@ -67,6 +67,8 @@ pub struct Model {
     pub(crate) refined: Option<Refined>,
     /// Where it is an ensemble.
     pub(crate) ensemble: Ensemble,
+    /// What made its symbols of measurements.
+    pub(crate) encoding: Option<String>,
     pub(crate) derived: Derived,
 }
 
@@ -124,6 +126,7 @@ impl Model {
             ngram: parts.ngram,
             refined: None,
             ensemble: Ensemble::default(),
+            encoding: None,
             derived: Derived::empty(),
         }
         .with_derived()
@@ -149,6 +152,16 @@ impl Model {
     pub fn without_ensemble(mut self) -> Model {
         self.ensemble = Ensemble::default();
         self
+    }
+
+    /// What made its symbols of measurements, in the words of whoever did that: it is kept with the model, and not looked into.
+    pub fn encoding(&self) -> Option<&str> {
+        self.encoding.as_deref()
+    }
+
+    /// The model with another [`encoding`](Model::encoding).
+    pub fn with_encoding(self, encoding: Option<String>) -> Model {
+        Model { encoding, ..self }
     }
 
     /// d′, dimension of the predictive state.

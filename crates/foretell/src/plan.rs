@@ -89,8 +89,7 @@ parameters! {
     PlanOverrides, "Planning",
     /// How the policy is found
     planner: Planner,
-    /// How much is taken off the reward of what was rarely tried: so many standard deviations of a reward for an untried action, half
-    /// of it after three trials
+    /// Standard deviations of a reward that are taken off where an action was never tried; half of them after three trials
     pessimism: f64,
     /// What the policy knows of the past, with fitted-Q
     state: StateKind,

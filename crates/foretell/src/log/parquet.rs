@@ -3,14 +3,11 @@
 use std::fs::File;
 use std::panic::{self, AssertUnwindSafe};
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, Int32Type, Int64Type};
-use arrow_array::{Array, ArrayRef, BooleanArray, DictionaryArray, Float64Array, Int64Array, StringArray};
-use arrow_schema::DataType;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 
 use crate::error::{Error, Result};
+use crate::log::batches::Cells;
 use crate::log::cell::Cell;
 use crate::log::table::{Advance, Place, Table};
 
@@ -28,16 +25,6 @@ pub(super) struct Parquet {
     len: usize,
     row: usize,
     before: u64,
-}
-
-/// A column of a batch, cast to one of the types a cell can have.
-enum Cells {
-    Text(StringArray),
-    Names(DictionaryArray<Int32Type>, StringArray),
-    Int(Int64Array),
-    Float(Float64Array),
-    Bool(BooleanArray),
-    Nothing,
 }
 
 const BATCH: usize = 1 << 12; // rows; a batch of the columns we want fits the cache
@@ -62,15 +49,10 @@ impl Parquet {
         let Some(batch) = guard(&self.name, || batches.next().transpose())? else { return Ok(false) };
         self.len = batch.num_rows();
         self.cells.clear();
-        for (field, array) in batch.schema().fields().iter().zip(batch.columns()) {
-            self.cells.push(Cells::cast(array).map_err(|error| self.unreadable(field.name(), array.data_type(), &error))?);
-        }
+        let schema = batch.schema();
+        let cells = schema.fields().iter().zip(batch.columns()).map(|(field, array)| Cells::of(field.name(), array, &self.name));
+        self.cells = cells.collect::<Result<_>>()?;
         Ok(true)
-    }
-
-    fn unreadable(&self, column: &str, data_type: &DataType, error: &str) -> Error {
-        let problem = format!("column {column:?} has the type {data_type}, which cannot be read{error}");
-        Error::input(&self.name, None, problem, "write it as strings, integers, floats or booleans")
     }
 }
 
@@ -117,46 +99,6 @@ impl Table for Parquet {
     }
 }
 
-impl Cells {
-    fn cast(array: &ArrayRef) -> Result<Cells, String> {
-        let cast = |to: &DataType| arrow_cast::cast(array, to).map_err(|error| format!(" ({error})"));
-        Ok(match array.data_type() {
-            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Cells::Text(cast(&DataType::Utf8)?.as_string().clone()),
-            DataType::Dictionary(_, values) if matches!(**values, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View) => {
-                let names = cast(&DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)))?;
-                let names = names.as_dictionary::<Int32Type>().clone();
-                let values = names.values().as_string().clone();
-                Cells::Names(names, values)
-            }
-            DataType::Dictionary(_, values) => Cells::cast(&cast(values)?)?,
-            integer if integer.is_integer() => match cast(&DataType::Int64)? {
-                // a number above the largest i64 became null
-                less if less.null_count() > array.null_count() => Cells::Text(cast(&DataType::Utf8)?.as_string().clone()),
-                all => Cells::Int(all.as_primitive::<Int64Type>().clone()),
-            },
-            float if float.is_floating() => Cells::Float(cast(&DataType::Float64)?.as_primitive::<Float64Type>().clone()),
-            DataType::Boolean => Cells::Bool(array.as_boolean().clone()),
-            DataType::Null => Cells::Nothing,
-            _ => return Err(String::new()),
-        })
-    }
-
-    #[inline(always)]
-    fn cell(&self, row: usize) -> Cell<'_> {
-        match self {
-            Cells::Text(array) if array.is_valid(row) => Cell::Text(array.value(row).as_bytes()),
-            Cells::Names(array, names) => match array.key(row) {
-                Some(name) if names.is_valid(name) => Cell::Text(names.value(name).as_bytes()),
-                _ => Cell::Empty,
-            },
-            Cells::Int(array) if array.is_valid(row) => Cell::Int(array.value(row)),
-            Cells::Float(array) if array.is_valid(row) => Cell::Float(array.value(row)),
-            Cells::Bool(array) if array.is_valid(row) => Cell::Bool(array.value(row)),
-            _ => Cell::Empty,
-        }
-    }
-}
-
 /// The parquet crate has assertions that a broken file can trip; such a file is an error like any other.
 fn guard<R, E: std::fmt::Display>(name: &str, read: impl FnOnce() -> Result<R, E>) -> Result<R> {
     match panic::catch_unwind(AssertUnwindSafe(read)) {
@@ -182,7 +124,11 @@ mod tests {
     use std::sync::Arc;
 
     use arrow_array::builder::{Int32Builder, ListBuilder};
-    use arrow_array::{Float32Array, Int8Array, LargeStringArray, NullArray, RecordBatch, StringViewArray, UInt64Array};
+    use arrow_array::types::Int32Type;
+    use arrow_array::{
+        Array, ArrayRef, BooleanArray, DictionaryArray, Float32Array, Float64Array, Int8Array, LargeStringArray, NullArray,
+        RecordBatch, StringArray, StringViewArray, UInt64Array,
+    };
     use parquet::arrow::ArrowWriter;
 
     use super::*;

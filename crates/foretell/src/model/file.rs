@@ -31,6 +31,8 @@ struct Header {
     /// How many other models an ensemble has, of all logs and of halves, each a file within the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ensemble: Option<[usize; 2]>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    encoding: Option<String>,
 }
 
 impl Model {
@@ -72,6 +74,7 @@ impl Model {
             ngram_length: self.ngram.length,
             refined: self.refined.as_ref().map(Refined::header),
             ensemble: (!self.ensemble.is_empty()).then_some([self.ensemble.members.len(), self.ensemble.halves.len()]),
+            encoding: self.encoding.clone(),
         };
         let (d, n) = (self.rank(), self.pairs.len());
         let pairs: Vec<u32> = self.pairs.iter().flat_map(|ao| [ao.action.0, ao.observation.0]).collect();
@@ -118,6 +121,7 @@ impl Model {
         let model = Model {
             refined,
             ensemble,
+            encoding: header.encoding,
             normalizer: arrays.sized("normalizer", arrays.f64s("normalizer")?, d)?,
             operators: arrays.sized("operators", arrays.f64s("operators")?, n * d * d)?,
             readouts: arrays.sized("readouts", arrays.f64s("readouts")?, n * d)?,

@@ -80,7 +80,7 @@ impl Pomdp {
     }
 
     /// Whether any reward is known.
-    pub(crate) fn has_rewards(&self) -> bool {
+    pub fn has_rewards(&self) -> bool {
         !self.rewards.is_empty()
     }
 }

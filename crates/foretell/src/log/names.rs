@@ -1,16 +1,15 @@
-//! Logs named on the command line: folders and patterns become the files they stand for.
+//! Logs that are named by folders and patterns.
 
 use std::cmp::Ordering;
-use std::fs;
 use std::path::{Component, Path, PathBuf};
+use std::{fs, io};
 
-use anyhow::{Context, anyhow, bail};
-use foretell::log::Format;
+use crate::error::{Error, Result};
+use crate::log::Format;
 
-use crate::output;
-
-/// The files that an argument stands for: the logs in a folder, what matches a pattern, or the file itself.
-pub fn expand(argument: &Path) -> anyhow::Result<Vec<PathBuf>> {
+/// The files that a path stands for: the logs in a folder, what matches a pattern such as `logs/*.csv`, or the file itself. Numbers in
+/// names count as numbers: `part-2` comes before `part-10`.
+pub fn expand(argument: &Path) -> Result<Vec<PathBuf>> {
     if argument.is_dir() {
         return in_folder(argument);
     }
@@ -19,31 +18,32 @@ pub fn expand(argument: &Path) -> anyhow::Result<Vec<PathBuf>> {
     }
     let found = matching(argument)?;
     if found.is_empty() {
-        let folder = output::folder(argument);
+        let folder = argument.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let remedy = match folder.is_dir() {
             true => format!("give another pattern, or the folder {} for all logs in it", folder.display()),
             false => format!("nor is there a folder {}: check the path", folder.display()),
         };
-        bail!("no file matches {}; {remedy}", argument.display());
+        return Err(Error::data(format!("no file matches {}", argument.display()), remedy));
     }
     let files = found.iter().map(|path| if path.is_dir() { in_folder(path) } else { Ok(vec![path.clone()]) });
-    Ok(files.collect::<anyhow::Result<Vec<_>>>()?.concat())
+    Ok(files.collect::<Result<Vec<_>>>()?.concat())
 }
 
 /// The logs in a folder, without those in folders inside it.
-fn in_folder(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+fn in_folder(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut logs = entries(folder)?;
     logs.retain(|path| Format::of_name(path).is_some() && !is_hidden(&name(path)) && path.is_file());
     if logs.is_empty() {
         let endings = "names that end in .csv, .jsonl, .ndjson or .parquet, the first three also .gz";
-        bail!("the folder {} has no logs in it; looked for {endings}", folder.display());
+        let problem = format!("the folder {} has no logs in it", folder.display());
+        return Err(Error::data(problem, format!("looked for {endings}")));
     }
     logs.sort_by(|a, b| by_number(&name(a), &name(b)));
     Ok(logs)
 }
 
 /// All that matches a pattern, in order.
-fn matching(pattern: &Path) -> anyhow::Result<Vec<PathBuf>> {
+fn matching(pattern: &Path) -> Result<Vec<PathBuf>> {
     let mut found = vec![PathBuf::new()];
     for part in pattern.components() {
         let text: Vec<char> = part.as_os_str().to_string_lossy().chars().collect();
@@ -64,10 +64,10 @@ fn matching(pattern: &Path) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 /// What is in a folder; the empty path is where we are.
-fn entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     let place = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    let entries = fs::read_dir(place).and_then(|entries| entries.collect::<Result<Vec<_>, _>>());
-    let entries = entries.with_context(|| anyhow!("cannot list the folder {}", place.display()))?;
+    let entries = fs::read_dir(place).and_then(|entries| entries.collect::<io::Result<Vec<_>>>());
+    let entries = entries.map_err(Error::io("list", place))?;
     Ok(entries.into_iter().map(|entry| folder.join(entry.file_name())).collect())
 }
 

@@ -1,0 +1,63 @@
+"""hmmlearn's CategoricalHMM on pairs of action and observation, conditioned on actions by dividing through their probability."""
+
+import json
+import sys
+import time
+import warnings
+
+import numpy as np
+from hmmlearn.hmm import CategoricalHMM
+
+warnings.filterwarnings("ignore")
+STATES = [10, 20, 40]
+RESTARTS = 3
+ROUNDS = 50
+
+
+def main(path: str) -> None:
+    data = json.load(open(path))
+    width = data["observations"]
+
+    def symbols(part):
+        return np.array(part["action"]) * width + np.array(part["observation"]), np.array(part["episode"])
+
+    def lengths(episodes):
+        return np.diff(np.flatnonzero(np.r_[True, episodes[1:] != episodes[:-1], True]))
+
+    x, episodes = symbols(data["training"])
+    y, test = symbols(data["test"])
+    sizes, held = lengths(episodes), lengths(test)
+    cut = sizes[: int(0.8 * len(sizes))]
+    best = None
+    started = time.perf_counter()
+    for states in STATES:
+        for seed in range(RESTARTS):
+            model = CategoricalHMM(states, n_iter=ROUNDS, random_state=seed, n_features=data["actions"] * width)
+            model.fit(x[: cut.sum(), None], cut)
+            valid = conditional(model, x[cut.sum() :], sizes[len(cut) :], data["actions"], width)
+            if best is None or valid > best[0]:
+                best = (valid, model, states)
+    seconds = time.perf_counter() - started
+    score = conditional(best[1], y, held, data["actions"], width)
+    name = f"hmmlearn, {best[2]} states, best of {len(STATES) * RESTARTS}"
+    print(json.dumps({"name": name, "log_likelihood": score, "seconds": seconds}))
+
+
+def conditional(model, x, sizes, actions, width) -> float:
+    """Mean over sequences of ln P(o_1..n | a_1..n) by filtering: each step is divided by the probability of its action."""
+    emissions = np.maximum(model.emissionprob_.reshape(model.n_components, actions, width), 1e-10)
+    total, start = 0.0, 0
+    for size in sizes:
+        belief = model.startprob_
+        for symbol in x[start : start + size]:
+            a, o = divmod(int(symbol), width)
+            of_action = emissions[:, a].sum(axis=1)
+            joint = belief * emissions[:, a, o]
+            total += np.log(joint.sum() / (belief @ of_action))
+            belief = (joint / joint.sum()) @ model.transmat_
+        start += size
+    return total / len(sizes)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

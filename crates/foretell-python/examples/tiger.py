@@ -1,0 +1,18 @@
+"""Behind one of two doors is a tiger: listen, then open the other. From random logs to a policy that knows when it has heard enough."""
+
+import foretell as ft
+
+logs = ft.sample("tiger", episodes=1000, seed=1)
+model = ft.learn(logs, refine=True)
+policy = ft.plan(model, logs, discount=0.95)
+
+run = policy.start()
+print("action      expected of listening, left, right")
+for heard in ["growl-left", "growl-right", "growl-left", "growl-left"]:
+    print(f"{run.action:<11}", "  ".join(f"{value:8.2f}" for value in run.values.values()), "  hears", heard)
+    run.observe(heard, action="listen")
+print(run.action)
+
+earned = ft.evaluate(policy, "tiger", episodes=10_000, discount=0.95)
+best = ft.solve("tiger", discount=0.95)
+print(f"earns {earned.discounted_return:.2f} ± {earned.discounted_ci95:.2f}; the best possible is {best.lower:.2f} to {best.upper:.2f}")

@@ -1,0 +1,267 @@
+"""Logs from files, arrays and tables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from foretell import _native
+from foretell._logs import Logs, Path
+
+if TYPE_CHECKING:
+    from foretell.discretise import Discretiser
+
+
+def read(*paths: Path, skip_bad_episodes: bool = False) -> Logs:
+    """Logs in files: CSV, JSON Lines or Parquet, the first two also ``.gz``.
+
+    Parameters
+    ----------
+    *paths : str or path
+        Files; a folder means all logs in it, a pattern such as ``logs/*.parquet`` all that match.
+    skip_bad_episodes : bool
+        Drop episodes that have a bad row, and count them, instead of raising an error.
+
+    Examples
+    --------
+    >>> import foretell as ft
+    >>> ft.sample("tiger", episodes=5, seed=1).write("walks.csv")
+    >>> len(ft.read("walks.csv"))
+    5
+    """
+    if not paths:
+        raise ValueError("no logs were given; name at least one file, folder or pattern")
+    files = [file for path in paths for file in _native.expanded(os.fspath(path))]
+    return Logs(_native.Logs.from_files(files, skip_bad_episodes))
+
+
+def _column(values: ArrayLike) -> Any:
+    """A column as the native part takes it."""
+    array = np.asarray(values)
+    if array.dtype.kind in "iu" and array.dtype != np.uint64:
+        return np.ascontiguousarray(array, dtype=np.int64)
+    if array.dtype.kind == "f":
+        return np.ascontiguousarray(array, dtype=np.float64)
+    return array if array.dtype.kind == "b" else array.tolist()
+
+
+def _symbols(values: ArrayLike) -> Any:
+    """Names or numbers; the entries of a vector make one symbol."""
+    array = np.asarray(values)
+    if array.ndim < 2:
+        return _column(array)
+    return [tuple(row) for row in array.reshape(len(array), -1).tolist()]
+
+
+def from_numpy(
+    actions: ArrayLike,
+    observations: ArrayLike,
+    rewards: ArrayLike | None = None,
+    *,
+    episodes: ArrayLike | None = None,
+    terminated: ArrayLike | None = None,
+    truncated: ArrayLike | None = None,
+    action_probabilities: ArrayLike | None = None,
+    discretiser: Discretiser | None = None,
+    skip_bad_episodes: bool = False,
+) -> Logs:
+    """Logs of arrays with one entry for each step.
+
+    Parameters
+    ----------
+    actions : array of names or whole numbers
+        What was done; with two dimensions, the entries of a row make one symbol.
+    observations : array of names or whole numbers
+        What answered it, likewise; or measurements, with a discretiser.
+    rewards : array, optional
+        NaN where there is none.
+    episodes : array, optional
+        The episode of each step: steps of one stand together. Without it, ``terminated`` and ``truncated`` divide the steps.
+    terminated, truncated : array of bool, optional
+        True in the last step of an episode that ended by itself, or was cut.
+    action_probabilities : array, optional
+        How likely the logging policy was to take the action.
+    discretiser : Discretiser, optional
+        Makes symbols of measurements, see `foretell.discretise`; it is fitted on them, if it was not before. Models that are learned
+        from these logs carry it.
+    skip_bad_episodes : bool
+        Drop episodes that have a bad row instead of raising an error.
+
+    Examples
+    --------
+    >>> import foretell as ft
+    >>> ft.from_numpy(actions=[0, 1, 0], observations=[[0, 1], [1, 1], [0, 1]], episodes=[0, 0, 1])
+    <foretell.Logs: 2 episodes, 3 steps, 2 actions, 2 observations>
+    """
+    if discretiser is not None:
+        if not hasattr(discretiser, "columns"):
+            discretiser.fit(observations)
+        observations = discretiser.transform(observations)
+    columns = {"action": _symbols(actions), "observation": _symbols(observations)}
+    others = {
+        "episode_id": episodes,
+        "reward": rewards,
+        "terminated": terminated,
+        "truncated": truncated,
+        "action_prob": action_probabilities,
+    }
+    columns |= {name: _column(values) for name, values in others.items() if values is not None}
+    lengths = {name: len(values) for name, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"arrays have different lengths: {', '.join(f'{name} {n}' for name, n in lengths.items())}")
+    return Logs(_native.Logs.from_columns(columns, skip_bad_episodes), discretiser)
+
+
+def from_arrow(table: Any, *, skip_bad_episodes: bool = False) -> Logs:
+    """Logs of a table of pyarrow, Polars, DuckDB or whatever else has the Arrow interface, without copying its columns.
+
+    Parameters
+    ----------
+    table : object with ``__arrow_c_stream__``
+        Its columns have the names that they have in files.
+    skip_bad_episodes : bool
+        Drop episodes that have a bad row instead of raising an error.
+    """
+    return Logs(_native.Logs.from_arrow(table, skip_bad_episodes))
+
+
+def from_pandas(frame: Any, *, skip_bad_episodes: bool = False) -> Logs:
+    """Logs of a pandas DataFrame.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Its columns have the names that they have in files: ``action`` and ``observation``, and ``episode_id``, ``step``, ``reward``,
+        ``terminated``, ``truncated`` and ``action_prob`` where they are known.
+    skip_bad_episodes : bool
+        Drop episodes that have a bad row instead of raising an error.
+    """
+    columns = {}
+    for name in frame.columns:
+        values = frame[name]
+        if str(values.dtype) in ("object", "string", "str", "category"):
+            columns[str(name)] = [None if missing else value for value, missing in zip(values, values.isna())]
+        else:
+            plain = values.to_numpy(dtype=np.float64, na_value=np.nan) if values.isna().any() else values.to_numpy()
+            columns[str(name)] = _column(plain)
+    return Logs(_native.Logs.from_columns(columns, skip_bad_episodes))
+
+
+def from_hmmlearn(X: ArrayLike, lengths: Sequence[int] | None = None, *, action: str = "wait") -> Logs:
+    """Logs of sequences as hmmlearn takes them: observations of a system on which nobody acts.
+
+    Parameters
+    ----------
+    X : array of shape (steps, 1) or (steps, features)
+        Symbols, one row for each step.
+    lengths : sequence of int, optional
+        How long the sequences are, one after the other; without it there is one.
+    action : str
+        The name of the only action.
+
+    Examples
+    --------
+    >>> import foretell as ft
+    >>> ft.from_hmmlearn([[0], [1], [1], [0]], [3, 1])
+    <foretell.Logs: 2 episodes, 4 steps, 1 action, 2 observations>
+    """
+    X = np.asarray(X)
+    lengths = [len(X)] if lengths is None else list(lengths)
+    if sum(lengths) != len(X):
+        raise ValueError(f"lengths add up to {sum(lengths)}, but X has {len(X)} rows")
+    episodes = np.repeat(np.arange(len(lengths)), lengths)
+    observations = X[:, 0] if X.ndim == 2 and X.shape[1] == 1 else X
+    return from_numpy([action] * len(X), observations, episodes=episodes)
+
+
+def from_minari(dataset: Any, *, discretiser: Discretiser | None = None) -> Logs:
+    """Logs of a Minari dataset, by name or as it was loaded; needs Minari.
+
+    What an episode shows before its first action is left out, as in all logs. Numbers that are not whole need a discretiser.
+
+    Parameters
+    ----------
+    dataset : str or minari.MinariDataset
+        A name is loaded, and downloaded if need be.
+    discretiser : Discretiser, optional
+        Makes symbols of observations, see `foretell.discretise`.
+    """
+    if isinstance(dataset, str):
+        import minari
+
+        dataset = minari.load_dataset(dataset, download=True)
+    parts: dict[str, list[NDArray[Any]]] = {}
+
+    def add(name: str, values: Any) -> None:
+        parts.setdefault(name, []).append(np.asarray(values))
+
+    for i, episode in enumerate(dataset.iterate_episodes()):
+        steps = len(episode.rewards)
+        add("episodes", np.full(steps, i))
+        add("actions", _stacked(episode.actions, steps))
+        add("observations", _stacked(episode.observations, steps + 1)[1:])
+        add("rewards", episode.rewards)
+        add("terminated", episode.terminations)
+        add("truncated", episode.truncations)
+    columns: dict[str, Any] = {name: np.concatenate(values) for name, values in parts.items()}
+    return from_numpy(**columns, discretiser=discretiser)
+
+
+def _stacked(values: Any, rows: int) -> NDArray[Any]:
+    """Values of a space as an array with one row for each step; those of dictionaries and tuples side by side."""
+    if isinstance(values, dict):
+        values = tuple(values[key] for key in sorted(values))
+    if isinstance(values, tuple):
+        return np.concatenate([_stacked(part, rows).reshape(rows, -1) for part in values], axis=1)
+    return np.asarray(values)
+
+
+def to_minari(logs: Logs, name: str, **metadata: Any) -> Any:
+    """Writes logs as a Minari dataset; needs Minari.
+
+    Actions and observations become whole numbers, in the order of `Logs.actions` and `Logs.observations`. Minari wants an
+    observation before the first action: a number beyond the others stands there.
+
+    Parameters
+    ----------
+    logs : Logs
+        What to write.
+    name : str
+        Name of the dataset, such as ``mine/walks-v0``.
+    **metadata
+        Passed on to Minari, such as ``description``.
+
+    Returns
+    -------
+    minari.MinariDataset
+    """
+    import gymnasium
+    import minari
+    from minari.data_collector import EpisodeBuffer
+
+    columns, beyond = logs.to_numpy(), len(logs.observations)
+    bounds = np.searchsorted(columns["episode_id"], np.arange(len(logs) + 1))
+
+    def buffer(i: int) -> Any:
+        rows = slice(bounds[i], bounds[i + 1])
+        return EpisodeBuffer(
+            id=i,
+            observations=[beyond, *columns["observation"][rows].tolist()],
+            actions=columns["action"][rows].tolist(),
+            rewards=np.nan_to_num(columns["reward"][rows]).tolist(),
+            terminations=columns["terminated"][rows].tolist(),
+            truncations=columns["truncated"][rows].tolist(),
+        )
+
+    return minari.create_dataset_from_buffers(
+        dataset_id=name,
+        buffer=[buffer(i) for i in range(len(logs))],
+        action_space=gymnasium.spaces.Discrete(len(logs.actions)),
+        observation_space=gymnasium.spaces.Discrete(beyond + 1),
+        **metadata,
+    )
+

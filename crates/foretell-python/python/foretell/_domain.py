@@ -1,0 +1,116 @@
+"""Systems to act in."""
+
+from __future__ import annotations
+
+import os
+
+from foretell import _native
+from foretell._html import count
+
+
+class Domain:
+    """A system to try things on: one of `domains`, a ``.POMDP`` file in Cassandra's format, or the map of a maze as text.
+
+    Examples
+    --------
+    >>> import foretell as ft
+    >>> ft.Domain("tiger").actions
+    ['listen', 'open-left', 'open-right']
+    """
+
+    def __init__(self, name: str | os.PathLike[str]) -> None:
+        self._native = _native.Domain(os.fspath(name))
+
+    @property
+    def name(self) -> str:
+        """As it was given."""
+        return self._native.name
+
+    @property
+    def story(self) -> str:
+        """What it is about."""
+        return self._native.story
+
+    @property
+    def horizon(self) -> int:
+        """Steps after which an episode is cut."""
+        return self._native.horizon
+
+    @property
+    def discount(self) -> float:
+        """How much the reward of the next step counts."""
+        return self._native.discount
+
+    @property
+    def actions(self) -> list[str]:
+        """Names of the actions."""
+        return self._native.actions
+
+    @property
+    def observations(self) -> list[str]:
+        """Names of the observations; those that end an episode have ``[end]`` behind."""
+        return self._native.observations
+
+    @property
+    def states(self) -> int | None:
+        """How many states the exact model has; None where there is none."""
+        return self._native.states
+
+    def pomdp(self) -> str | None:
+        """The exact model in Cassandra's format; None where there is none."""
+        return self._native.pomdp()
+
+    def simulator(self, *, seed: int = 0) -> Simulator:
+        """The system at work, at the start of an episode."""
+        return Simulator(self, seed)
+
+    def __repr__(self) -> str:
+        sizes = f"{count(len(self.actions), 'action')}, {count(len(self.observations), 'observation')}"
+        return f"<foretell.Domain {self.name}: {sizes}>"
+
+
+class Simulator:
+    """A domain at work; `Domain.simulator` makes one.
+
+    Examples
+    --------
+    >>> import foretell as ft
+    >>> tiger = ft.Domain("tiger").simulator(seed=1)
+    >>> observation, reward, terminated = tiger.step("listen")
+    >>> observation, reward, terminated
+    ('growl-right', -1.0, False)
+    """
+
+    def __init__(self, domain: Domain, seed: int = 0) -> None:
+        self.domain = domain
+        self._native = domain._native.environment(seed)
+        self._actions = {name: i for i, name in enumerate(domain.actions)}
+        self._observations = [name.removesuffix(" [end]") for name in domain.observations]
+        self._terminal = domain._native.terminal
+
+    def reset(self, *, seed: int | None = None) -> None:
+        """Begins an episode; with a seed, always the same one."""
+        self._native.reset(seed)
+
+    def step(self, action: str) -> tuple[str, float, bool]:
+        """Takes an action; returns the observation, the reward, and whether the episode ended."""
+        if action not in self._actions:
+            raise ValueError(f"action {action!r} is not known; known: {', '.join(self._actions)}")
+        observation, reward = self._native.step(self._actions[action])
+        return self._observations[observation], reward, self._terminal[observation]
+
+    def picture(self) -> str:
+        """The hidden state, drawn or named, where the domain can."""
+        return self._native.picture()
+
+
+def domains() -> list[Domain]:
+    """The built-in domains.
+
+    Examples
+    --------
+    >>> import foretell as ft
+    >>> [domain.name for domain in ft.domains()][:2]
+    ['gridworld', 'colored-gridworld']
+    """
+    return [Domain(name) for name in _native.domain_names()]

@@ -1,0 +1,177 @@
+"""Logs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foretell import _native
+from foretell._html import count, table
+
+if TYPE_CHECKING:
+    from foretell.discretise import Discretiser
+
+Path = str | os.PathLike[str]
+
+
+class Logs:
+    """Episodes to learn from: those of files, which are read when they are needed, or those in memory.
+
+    They come from `read`, `sample`, `record` and the functions whose names begin with ``from_``.
+
+    Examples
+    --------
+    >>> import foretell as ft
+    >>> logs = ft.from_numpy(
+    ...     actions=["N", "E", "N"], observations=["wall", "open", "wall"], rewards=[0, 1, 0], episodes=[0, 0, 1]
+    ... )
+    >>> logs
+    <foretell.Logs: 2 episodes, 3 steps, 2 actions, 2 observations>
+    >>> logs.actions
+    ['N', 'E']
+    """
+
+    def __init__(self, native: _native.Logs, discretiser: Discretiser | None = None) -> None:
+        self._native = native
+        self.discretiser = discretiser
+        """What made symbols of measurements, if anything did; models learned from these logs carry it."""
+        self._columns: dict[str, NDArray[Any]] | None = None
+        self._summary: dict[str, Any] | None = None
+
+    def __len__(self) -> int:
+        return len(self._native)
+
+    @property
+    def actions(self) -> list[str]:
+        """Names of the actions, in the order in which they are met."""
+        return self._native.actions
+
+    @property
+    def observations(self) -> list[str]:
+        """Names of the observations, in the order in which they are met; those that end an episode have ``[end]`` behind."""
+        return self._native.observations
+
+    def summary(self) -> dict[str, Any]:
+        """What is in the logs, and what looks wrong with them.
+
+        Returns
+        -------
+        dict
+            Counts of episodes, steps, actions and observations, lengths, rewards, and ``findings`` in plain sentences: what
+            ``foretell inspect --json`` prints.
+
+        Examples
+        --------
+        >>> import foretell as ft
+        >>> ft.sample("tiger", episodes=10, seed=1).summary()["episodes"]
+        10
+        """
+        if self._summary is None:
+            self._summary = self._native.summary()
+        return self._summary
+
+    def to_numpy(self) -> dict[str, NDArray[Any]]:
+        """The logs as columns, one row for each step.
+
+        Returns
+        -------
+        dict of arrays
+            ``episode_id``, ``step``, ``action`` and ``observation`` (as numbers, in the order of `actions` and `observations`),
+            ``reward`` and ``action_prob`` (NaN where the logs do not tell), ``terminated`` and ``truncated``.
+
+        Examples
+        --------
+        >>> import foretell as ft
+        >>> columns = ft.sample("tiger", episodes=2, max_steps=3, seed=1).to_numpy()
+        >>> columns["episode_id"]
+        array([0, 0, 0, 1, 1, 1])
+        """
+        if self._columns is None:
+            self._columns = self._native.columns()
+        return dict(self._columns)
+
+    def to_pandas(self) -> Any:
+        """The logs as a pandas DataFrame, with names in place of numbers. Needs pandas."""
+        import pandas
+
+        columns = self.to_numpy()
+        names = np.array([name.removesuffix(" [end]") for name in self.observations], dtype=object)
+        columns["action"] = np.array(self.actions, dtype=object)[columns["action"]]
+        columns["observation"] = names[columns["observation"]]
+        if np.isnan(columns["action_prob"]).all():
+            del columns["action_prob"]
+        return pandas.DataFrame(columns)
+
+    def take(self, episodes: Iterable[int] | NDArray[np.integer[Any]]) -> Logs:
+        """Some of the episodes, by their numbers; all are held in memory.
+
+        Examples
+        --------
+        >>> import foretell as ft
+        >>> logs = ft.sample("tiger", episodes=10, seed=1)
+        >>> len(logs.take([0, 3, 4]))
+        3
+        """
+        return Logs(self._native.take(np.asarray(list(episodes), dtype=np.int64)), self.discretiser)
+
+    def split(self, share: float = 0.8, *, seed: int = 0) -> tuple[Logs, Logs]:
+        """The logs in two parts, drawn at random: one to learn from and one to test on.
+
+        Parameters
+        ----------
+        share : float
+            Share of the episodes that goes to the first part.
+        seed : int
+            Seed of the draw.
+
+        Examples
+        --------
+        >>> import foretell as ft
+        >>> training, test = ft.sample("tiger", episodes=10, seed=1).split(0.7)
+        >>> len(training), len(test)
+        (7, 3)
+        """
+        if not 0 < share < 1:
+            raise ValueError(f"share = {share}: must be between 0 and 1")
+        order = np.random.default_rng(seed).permutation(len(self))
+        first = round(share * len(self))
+        return self.take(np.sort(order[:first])), self.take(np.sort(order[first:]))
+
+    def write(self, path: Path) -> None:
+        """Writes the logs to a file, by its extension as CSV, JSON Lines or Parquet (the first two also ``.gz``)."""
+        self._native.write(os.fspath(path))
+
+    def __iter__(self) -> Iterator[list[tuple[str, str, float | None]]]:
+        """Episodes as lists of (action, observation, reward)."""
+        columns = self.to_numpy()
+        actions, observations = self.actions, self.observations
+        bounds = np.searchsorted(columns["episode_id"], np.arange(len(self) + 1))
+        for start, end in zip(bounds, bounds[1:]):
+            rows = zip(columns["action"][start:end], columns["observation"][start:end], columns["reward"][start:end])
+            yield [(actions[a], observations[o], None if np.isnan(r) else float(r)) for a, o, r in rows]
+
+    def __repr__(self) -> str:
+        s = self.summary()
+        parts = [
+            count(s["episodes"], "episode"),
+            count(s["steps"], "step"),
+            count(len(s["actions"]), "action"),
+            count(len(s["observations"]), "observation"),
+        ]
+        return f"<foretell.Logs: {', '.join(parts)}>"
+
+    def _repr_html_(self) -> str:
+        s = self.summary()
+        rows: Sequence[tuple[str, object]] = [
+            ("episodes", f"{s['episodes']:,}"),
+            ("steps", f"{s['steps']:,}"),
+            ("actions", ", ".join(a["name"] for a in s["actions"][:12])),
+            ("observations", f"{len(s['observations']):,}"),
+            ("terminated", f"{s['terminated']:.1%}"),
+            ("mean reward", "none" if s["rewards"]["mean"] is None else f"{s['rewards']['mean']:.4g}"),
+        ]
+        return table("Logs", rows, s["findings"])

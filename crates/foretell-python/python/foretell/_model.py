@@ -1,0 +1,364 @@
+"""Models, and their states in an episode."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foretell import _native
+from foretell._html import bars, count, table
+from foretell._logs import Path
+
+if TYPE_CHECKING:
+    from foretell.discretise import Discretiser
+
+Symbol = str | int | float | bool | Sequence[Any] | NDArray[Any] | np.generic
+"""A name of an action or observation: a string, a whole number, or a tuple of these where several make one symbol."""
+
+Pair = tuple[Symbol, Symbol | None]
+"""An action and the observation that answered it; None for an observation that was missed."""
+
+
+def named(probabilities: NDArray[np.float64], names: Sequence[str]) -> dict[str, float]:
+    """Probabilities by name, the largest first, without those that are zero."""
+    order = np.argsort(-probabilities, kind="stable")
+    return {names[o]: float(probabilities[o]) for o in order if probabilities[o] > 0}
+
+
+def encoded(observation: Any, discretiser: Discretiser | None) -> Any:
+    """The symbol of an observation: of a measurement by the discretiser, if there is one."""
+    return observation if discretiser is None or isinstance(observation, str) else discretiser(observation)
+
+
+class Model:
+    """What will be observed if something is done: a model that `learn` made.
+
+    Examples
+    --------
+    >>> import foretell as ft
+    >>> model = ft.learn(ft.sample("tiger", episodes=500, seed=1), rank=3)
+    >>> model
+    <foretell.Model: rank 3, 3 actions, 2 observations, learned from 500 episodes>
+    >>> model.actions
+    ['listen', 'open-left', 'open-right']
+    """
+
+    def __init__(self, native: _native.Model) -> None:
+        self._native = native
+
+    @classmethod
+    def load(cls, path: Path) -> Model:
+        """Reads a model that `save` or ``foretell learn`` wrote."""
+        return cls(_native.Model.load(os.fspath(path)))
+
+    def save(self, path: Path) -> None:
+        """Writes the model to a file, for Python, Rust and the command line."""
+        self._native.save(os.fspath(path))
+
+    @property
+    def actions(self) -> list[str]:
+        """Names of the actions."""
+        return self._native.actions
+
+    @property
+    def observations(self) -> list[str]:
+        """Names of the observations; those that end an episode have ``[end]`` behind."""
+        return self._native.observations
+
+    @property
+    def rank(self) -> int:
+        """Dimension of the predictive state."""
+        return self._native.rank
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The parameters that it was learned with."""
+        return self._native.params
+
+    @property
+    def spectrum(self) -> NDArray[np.float64]:
+        """Singular values of the learned moments, the largest first."""
+        return self._native.spectrum
+
+    @property
+    def trained_on(self) -> tuple[int, int]:
+        """Episodes and steps that it was learned from."""
+        episodes, steps, _ = self._native.trained_on
+        return episodes, steps
+
+    @property
+    def states(self) -> int | None:
+        """How many states the POMDP has, if the model was refined."""
+        return self._native.states
+
+    @property
+    def moments(self) -> str | None:
+        """``"exact"`` or ``"compressed"`` if it keeps what `update` and `merge` need, else None."""
+        return self._native.moments
+
+    @property
+    def initial(self) -> NDArray[np.float64]:
+        """The state at the start of an episode, c₁ (of the linear model)."""
+        return self._native.initial
+
+    @property
+    def normalizer(self) -> NDArray[np.float64]:
+        """c_∞, with which a state of the linear model gives 1."""
+        return self._native.normalizer
+
+    def operator(self, action: Symbol, observation: Symbol, *, terminated: bool = False) -> NDArray[np.float64] | None:
+        """C_ao of the linear model; None for a pair that was never met."""
+        return self._native.operator(action, observation, terminated=terminated)
+
+    def pomdp(self) -> str:
+        """The POMDP of a refined model, in Cassandra's format.
+
+        Examples
+        --------
+        >>> import foretell as ft
+        >>> model = ft.learn(ft.sample("tiger", episodes=500, seed=1), refine=True)
+        >>> "actions: listen open-left open-right" in model.pomdp()
+        True
+        """
+        text = self._native.pomdp()
+        if text is None:
+            raise ValueError("the model is linear, and no POMDP; refine it first")
+        return text
+
+    def linear(self) -> Model:
+        """The linear model alone, without refinement and ensemble."""
+        return Model(self._native.linear())
+
+    def with_mix(self, mix: float) -> Model:
+        """The model with another weight of the n-gram in its predictions, between 0 and 1."""
+        return Model(self._native.with_mix(mix))
+
+    @property
+    def discretiser(self) -> Discretiser | None:
+        """What makes symbols of measurements, if its logs were discretised: then filters take measurements."""
+        encoding = self._native.encoding
+        if encoding is None:
+            return None
+        from foretell.discretise import from_dict
+
+        return from_dict(json.loads(encoding))
+
+    def with_discretiser(self, discretiser: Discretiser | None) -> Model:
+        """The model with a discretiser, which is saved with it."""
+        encoding = None if discretiser is None else json.dumps(discretiser.to_dict())
+        return Model(self._native.with_encoding(encoding))
+
+    def filter(self) -> Filter:
+        """The state of the model at the start of an episode.
+
+        Examples
+        --------
+        >>> import foretell as ft
+        >>> state = ft.learn(ft.sample("tiger", episodes=500, seed=1), rank=3).filter()
+        >>> 0.4 < state.update("listen", "growl-left") < 0.6
+        True
+        >>> state.predict("listen")["growl-left"] > 0.6
+        True
+        """
+        return Filter(self._native.filter(), self.observations, self.discretiser)
+
+    def _after(self, history: Iterable[Pair]) -> Filter:
+        state = self.filter()
+        for action, observation in history:
+            if observation is None:
+                state.update_missing(action)
+            else:
+                state.update(action, observation)
+        return state
+
+    def predict(self, history: Iterable[Pair] = (), *, action: Symbol) -> dict[str, float]:
+        """What will be observed after a history if an action is taken.
+
+        Parameters
+        ----------
+        history : iterable of (action, observation)
+            What has happened in the episode; None for an observation that was missed.
+        action : str, int or tuple
+            What will be done.
+
+        Returns
+        -------
+        dict
+            Probabilities of observations, the largest first. What is missing to 1 is left for observations never met.
+
+        Examples
+        --------
+        >>> import foretell as ft
+        >>> model = ft.learn(ft.sample("tiger", episodes=500, seed=1), rank=3)
+        >>> prediction = model.predict([("listen", "growl-left"), ("listen", "growl-left")], action="listen")
+        >>> next(iter(prediction))
+        'growl-left'
+        """
+        return self._after(history).predict(action)
+
+    def forecast(self, history: Iterable[Pair] = (), *, actions: Sequence[Symbol]) -> list[dict[str, float]]:
+        """What will be observed at each step of a plan: a dictionary as of `predict` for each action.
+
+        Examples
+        --------
+        >>> import foretell as ft
+        >>> model = ft.learn(ft.sample("tiger", episodes=500, seed=1), rank=3)
+        >>> len(model.forecast(actions=["listen", "listen"]))
+        2
+        """
+        return self._after(history).forecast(actions)
+
+    def probability(self, test: Sequence[tuple[Symbol, Symbol]], *, history: Iterable[Pair] = ()) -> float:
+        """The probability that these pairs come next, given their actions.
+
+        Examples
+        --------
+        >>> import foretell as ft
+        >>> model = ft.learn(ft.sample("tiger", episodes=500, seed=1), rank=3)
+        >>> 0.3 < model.probability([("listen", "growl-left"), ("listen", "growl-left")]) < 0.5
+        True
+        """
+        return self._after(history).probability(test)
+
+    def sample(
+        self, history: Iterable[Pair] = (), *, actions: Sequence[Symbol], n: int = 1, seed: int = 0
+    ) -> list[list[str]]:
+        """Draws ``n`` futures: the observations that might answer a plan. One ends early where the episode does."""
+        return self._after(history).sample(actions, n=n, seed=seed)
+
+    def plot_spectrum(self, ax: Any = None) -> Any:
+        """Draws the singular values; needs matplotlib. See `foretell.plot.spectrum`."""
+        from foretell import plot
+
+        return plot.spectrum(self, ax=ax)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self._native.to_bytes(),)
+
+    def __repr__(self) -> str:
+        kind = f"{self.states} states" if self.states is not None else f"rank {self.rank}"
+        members = self._native.members
+        parts = [
+            kind,
+            count(len(self.actions), "action"),
+            count(len(self.observations), "observation"),
+            *([f"ensemble of {members}"] if members > 1 else []),
+            f"learned from {count(self.trained_on[0], 'episode')}",
+        ]
+        return f"<foretell.Model: {', '.join(parts)}>"
+
+    def _repr_html_(self) -> str:
+        episodes, steps = self.trained_on
+        rows: list[tuple[str, object]] = [
+            ("learned from", f"{count(episodes, 'episode')}, {count(steps, 'step')}"),
+            ("actions", ", ".join(self.actions[:12])),
+            ("observations", f"{len(self.observations):,}"),
+            ("rank", self.rank),
+            ("refined", "no" if self.states is None else f"a POMDP of {count(self.states, 'state')}"),
+        ]
+        return table("Model", rows, drawing=bars(self.spectrum, self.rank))
+
+
+def _restored(data: bytes) -> Model:
+    return Model(_native.Model.from_bytes(data))
+
+
+class Filter:
+    """The state of a model in an episode; `Model.filter` makes one.
+
+    Examples
+    --------
+    >>> import foretell as ft
+    >>> model = ft.learn(ft.sample("tiger", episodes=500, seed=1), rank=3)
+    >>> state = model.filter()
+    >>> probability = state.update("listen", "growl-left")
+    >>> state.state.shape
+    (3,)
+    """
+
+    def __init__(
+        self, native: _native.Filter, observations: list[str], discretiser: Discretiser | None = None
+    ) -> None:
+        self._native = native
+        self._observations = observations
+        self._discretiser = discretiser
+
+    @property
+    def state(self) -> NDArray[np.float64]:
+        """The predictive state, or the belief of a refined model."""
+        return self._native.state_vector
+
+    @property
+    def unseen(self) -> float:
+        """What is left for observations that were never met."""
+        return self._native.unseen
+
+    @property
+    def lost(self) -> int:
+        """How often an observation came that the model held impossible."""
+        return self._native.lost
+
+    def reset(self) -> None:
+        """Begins an episode."""
+        self._native.reset()
+
+    def update(
+        self, action: Symbol, observation: Symbol, *, terminated: bool = False, reward: float | None = None
+    ) -> float:
+        """Takes a step into account.
+
+        Parameters
+        ----------
+        action, observation : str, int or tuple
+            What was done and what answered it: a symbol, or a measurement where the model has a discretiser.
+        terminated : bool
+            Whether it ended the episode.
+        reward : float, optional
+            The reward, for models whose observations tell it.
+
+        Returns
+        -------
+        float
+            The probability that the observation was given.
+        """
+        observed = encoded(observation, self._discretiser)
+        return self._native.update(action, observed, terminated=terminated, reward=reward)
+
+    def update_missing(self, action: Symbol) -> None:
+        """Takes an action into account whose observation was missed."""
+        self._native.update_missing(action)
+
+    def predict(self, action: Symbol) -> dict[str, float]:
+        """What will be observed after an action: probabilities, the largest first."""
+        return named(self._native.predict(action), self._observations)
+
+    def predict_array(self, action: Symbol) -> NDArray[np.float64]:
+        """What will be observed after an action, in the order of `Model.observations`."""
+        return self._native.predict(action)
+
+    def spread(self, action: Symbol) -> dict[str, float]:
+        """How sure `predict` is: how far the models of an ensemble's halves are from it. Empty without an ensemble."""
+        self._native.predict(action)
+        spread = self._native.spread
+        return named(spread, self._observations) if len(spread) else {}
+
+    def forecast(self, actions: Sequence[Symbol]) -> list[dict[str, float]]:
+        """What will be observed at each step of a plan."""
+        return [named(row, self._observations) for row in self._native.forecast(list(actions))]
+
+    def probability(self, test: Sequence[tuple[Symbol, Symbol]]) -> float:
+        """The probability that these pairs come next, given their actions."""
+        return self._native.probability(list(test))
+
+    def sample(self, actions: Sequence[Symbol], *, n: int = 1, seed: int = 0) -> list[list[str]]:
+        """Draws ``n`` futures: the observations that might answer a plan."""
+        drawn = self._native.sample(list(actions), n, seed)
+        return [[self._observations[o] for o in future] for future in drawn]
+
+    def __repr__(self) -> str:
+        return f"<foretell.Filter: state of {len(self.state)} numbers>"

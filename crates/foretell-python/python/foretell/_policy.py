@@ -1,0 +1,150 @@
+"""Policies, and their place in an episode."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foretell import _native
+from foretell._html import count, table
+from foretell._logs import Path
+from foretell._model import Model, Symbol, encoded
+
+if TYPE_CHECKING:
+    from foretell.discretise import Discretiser
+
+
+class Policy:
+    """What to do: a policy that `plan` made.
+
+    Examples
+    --------
+    >>> import foretell as ft
+    >>> logs = ft.sample("tiger", episodes=2000, seed=1)
+    >>> policy = ft.plan(ft.learn(logs, refine=True), logs, discount=0.95)
+    >>> run = policy.start()
+    >>> run.action
+    'listen'
+    >>> run.observe("growl-left")
+    >>> run.observe("growl-left")
+    >>> run.action
+    'open-right'
+    """
+
+    def __init__(self, native: _native.Policy) -> None:
+        self._native = native
+
+    @classmethod
+    def load(cls, path: Path) -> Policy:
+        """Reads a policy that `save`, ``foretell plan`` or ``foretell agent`` wrote."""
+        return cls(_native.Policy.load(os.fspath(path)))
+
+    def save(self, path: Path) -> None:
+        """Writes the policy to a file, for Python, Rust and the command line."""
+        self._native.save(os.fspath(path))
+
+    @property
+    def actions(self) -> list[str]:
+        """Names of the actions."""
+        return self._native.actions
+
+    @property
+    def observations(self) -> list[str]:
+        """Names of the observations that it knows."""
+        return self._native.observations
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The parameters that it was planned with; what was left open is as the logs decided it."""
+        return self._native.params
+
+    @property
+    def model(self) -> Model | None:
+        """The model that keeps its state, if it has one."""
+        native = self._native.model
+        return None if native is None else Model(native)
+
+    def start(self) -> Run:
+        """The policy at the start of an episode."""
+        model = self.model
+        return Run(self._native.start(), self.actions, None if model is None else model.discretiser)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self._native.to_bytes(),)
+
+    def __repr__(self) -> str:
+        return f"<foretell.Policy: by {self.params['planner']}, {count(len(self.actions), 'action')}>"
+
+    def _repr_html_(self) -> str:
+        params = self.params
+        rows: list[tuple[str, object]] = [
+            ("planner", params["planner"]),
+            ("discount", params["discount"]),
+            ("actions", ", ".join(self.actions[:12])),
+            ("observations", f"{len(self.observations):,}"),
+            ("model", "none" if self.model is None else repr(self.model)),
+        ]
+        return table("Policy", rows)
+
+
+def _restored(data: bytes) -> Policy:
+    return Policy(_native.Policy.from_bytes(data))
+
+
+class Run:
+    """A policy in an episode; `Policy.start` makes one."""
+
+    def __init__(self, native: _native.Run, actions: list[str], discretiser: Discretiser | None = None) -> None:
+        self._native = native
+        self._actions = actions
+        self._discretiser = discretiser
+
+    @property
+    def action(self) -> str:
+        """The best action now."""
+        return self._actions[self._native.best]
+
+    @property
+    def values(self) -> dict[str, float]:
+        """What it expects of every action, discounted: the rewards from here on."""
+        return dict(zip(self._actions, map(float, self._native.values)))
+
+    @property
+    def state(self) -> NDArray[np.float64]:
+        """Where it stands."""
+        return self._native.state_vector
+
+    def observe(
+        self,
+        observation: Symbol,
+        *,
+        action: Symbol | None = None,
+        reward: float | None = None,
+        terminated: bool = False,
+    ) -> None:
+        """Sees what answered its action.
+
+        Parameters
+        ----------
+        observation : str, int or tuple
+            What was observed.
+        action : str, int or tuple, optional
+            What was done, if not what it would have done.
+        reward : float, optional
+            The reward, for policies whose observations tell it.
+        terminated : bool
+            Whether it ended the episode.
+        """
+        done = self.action if action is None else action
+        observed = encoded(observation, self._discretiser)
+        self._native.observe(done, observed, terminated=terminated, reward=reward)
+
+    def reset(self) -> None:
+        """Begins an episode."""
+        self._native.reset()
+
+    def __repr__(self) -> str:
+        return f"<foretell.Run: would take {self.action!r}>"

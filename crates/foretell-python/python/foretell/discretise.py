@@ -1,0 +1,339 @@
+"""Symbols from measurements: numbers that are not whole become cells of a grid or of a partition.
+
+A discretiser is fitted on measurements, makes symbols of them, says in words what a symbol stands for, and gives back the middle of its
+cell. A model can carry one (`Model.with_discretiser`): it is saved with it, and `Filter.update` and `Run.observe` then take measurements.
+
+>>> import numpy as np
+>>> import foretell as ft
+>>> temperatures = np.array([[12.5], [14.0], [19.0], [25.5]])
+>>> grid = ft.discretise.Uniform(bins=3).fit(temperatures)
+>>> grid.transform(temperatures)
+array(['0', '0', '1', '2'], dtype='<U1')
+>>> grid.describe("1")
+'16.83 ≤ x0 < 21.17'
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["Discretiser", "KMeans", "Quantile", "Uniform", "from_dict"]
+
+SEPARATOR = "|"
+
+
+def _rows(X: ArrayLike) -> NDArray[np.float64]:
+    """Measurements as rows."""
+    array = np.asarray(X, dtype=np.float64)
+    if array.ndim == 0:
+        array = array.reshape(1, 1)
+    elif array.ndim == 1:
+        array = array.reshape(-1, 1)
+    else:
+        array = array.reshape(len(array), -1)
+    return array
+
+
+class Discretiser(ABC):
+    """What all discretisers do."""
+
+    columns: list[str]
+    """Names of the measurements."""
+
+    @abstractmethod
+    def fit(self, X: ArrayLike, *, columns: Sequence[str] | None = None) -> Self:
+        """Chooses cells for measurements, one row for each; ``columns`` name them."""
+
+    @abstractmethod
+    def transform(self, X: ArrayLike) -> NDArray[np.str_]:
+        """The symbol of each row; NaN is a cell of its own, ``?``."""
+
+    @abstractmethod
+    def inverse(self, symbol: str) -> NDArray[np.float64]:
+        """The middle of a cell."""
+
+    @abstractmethod
+    def describe(self, symbol: str) -> str:
+        """What a symbol stands for."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, for `from_dict`."""
+
+    def fit_transform(self, X: ArrayLike, *, columns: Sequence[str] | None = None) -> NDArray[np.str_]:
+        """`fit` and `transform` at once."""
+        return self.fit(X, columns=columns).transform(X)
+
+    def __call__(self, measurement: ArrayLike) -> str:
+        """The symbol of one measurement: what ``encode=`` of `foretell.gymnasium.record` wants."""
+        return str(self.transform(np.asarray(measurement, dtype=np.float64).reshape(1, -1))[0])
+
+    def _named(self, X: NDArray[np.float64], columns: Sequence[str] | None) -> None:
+        names = [f"x{i}" for i in range(X.shape[1])] if columns is None else [str(name) for name in columns]
+        if len(names) != X.shape[1]:
+            raise ValueError(f"{len(names)} names for {X.shape[1]} measurements")
+        if not len(X):
+            raise ValueError("there are no measurements to fit on")
+        self.columns = names
+
+    def _checked(self, X: ArrayLike) -> NDArray[np.float64]:
+        if not hasattr(self, "columns"):
+            raise ValueError("fit it first")
+        rows = _rows(X)
+        if rows.shape[1] != len(self.columns):
+            raise ValueError(f"{rows.shape[1]} measurements in a row, but it was fitted on {len(self.columns)}")
+        return rows
+
+
+class _Grid(Discretiser):
+    """Each measurement by itself, between edges."""
+
+    edges: list[NDArray[np.float64]]
+    """For each measurement the inner edges of its cells."""
+
+    def __init__(self, bins: int | Sequence[int]) -> None:
+        counts = [bins] if isinstance(bins, int) else list(bins)
+        if any(count < 1 for count in counts):
+            raise ValueError(f"bins = {bins}: must be at least 1")
+        self.bins = bins
+
+    def _edges(self, values: NDArray[np.float64], bins: int) -> NDArray[np.float64]:
+        raise NotImplementedError
+
+    def fit(self, X: ArrayLike, *, columns: Sequence[str] | None = None) -> Self:
+        rows = _rows(X)
+        self._named(rows, columns)
+        bins = [self.bins] * rows.shape[1] if isinstance(self.bins, int) else list(self.bins)
+        if len(bins) != rows.shape[1]:
+            raise ValueError(f"bins for {len(bins)} measurements, but there are {rows.shape[1]}")
+        self.edges, self._low, self._high = [], [], []
+        for values, count in zip(rows.T, bins):
+            known = values[np.isfinite(values)]
+            if not len(known):
+                raise ValueError("a measurement is never a number")
+            self.edges.append(np.unique(self._edges(known, count)))
+            self._low.append(float(known.min()))
+            self._high.append(float(known.max()))
+        return self
+
+    def transform(self, X: ArrayLike) -> NDArray[np.str_]:
+        rows = self._checked(X)
+        cells = [
+            np.where(np.isnan(values), "?", np.searchsorted(edges, values, side="right").astype(str))
+            for values, edges in zip(rows.T, self.edges)
+        ]
+        symbols = cells[0]
+        for more in cells[1:]:
+            symbols = np.char.add(np.char.add(symbols, SEPARATOR), more)
+        return np.array(symbols.tolist(), dtype=np.str_)  # no wider than need be
+
+    def _cells(self, symbol: str) -> list[int | None]:
+        parts = symbol.split(SEPARATOR)
+        if len(parts) != len(self.columns):
+            raise ValueError(f"{symbol!r} is none of its symbols")
+        return [None if part == "?" else int(part) for part in parts]
+
+    def inverse(self, symbol: str) -> NDArray[np.float64]:
+        def middle(i: int, cell: int | None) -> float:
+            if cell is None:
+                return float("nan")
+            bounds = np.concatenate([[self._low[i]], self.edges[i], [self._high[i]]])
+            return float((bounds[cell] + bounds[cell + 1]) / 2)
+
+        return np.array([middle(i, cell) for i, cell in enumerate(self._cells(symbol))])
+
+    def describe(self, symbol: str) -> str:
+        def words(i: int, cell: int | None) -> str:
+            name, edges = self.columns[i], self.edges[i]
+            if cell is None:
+                return f"{name} unknown"
+            low = f"{edges[cell - 1]:.4g} ≤ " if cell > 0 else ""
+            high = f" < {edges[cell]:.4g}" if cell < len(edges) else ""
+            return f"{low}{name}{high}" if low or high else f"any {name}"
+
+        return ", ".join(words(i, cell) for i, cell in enumerate(self._cells(symbol)))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "kind": type(self).__name__.lower(),
+            "bins": self.bins if isinstance(self.bins, int) else list(self.bins),
+            "columns": self.columns,
+            "edges": [edges.tolist() for edges in self.edges],
+            "low": self._low,
+            "high": self._high,
+        }
+
+    def _restore(self, saved: dict[str, Any]) -> None:
+        self.columns = saved["columns"]
+        self.edges = [np.array(edges, dtype=np.float64) for edges in saved["edges"]]
+        self._low, self._high = saved["low"], saved["high"]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(bins={self.bins!r})"
+
+
+class Uniform(_Grid):
+    """Cells of the same width, between the smallest and the largest measurement.
+
+    Parameters
+    ----------
+    bins : int or sequence of int
+        How many, for all measurements or for each.
+
+    Examples
+    --------
+    >>> import foretell as ft
+    >>> grid = ft.discretise.Uniform(bins=2).fit([[0.0, 10.0], [1.0, 20.0]], columns=["speed", "angle"])
+    >>> grid.describe(grid([0.7, 12.0]))
+    '0.5 ≤ speed, angle < 15'
+    >>> grid.inverse("1|0")
+    array([ 0.75, 12.5 ])
+    """
+
+    def _edges(self, values: NDArray[np.float64], bins: int) -> NDArray[np.float64]:
+        edges: NDArray[np.float64] = np.linspace(values.min(), values.max(), bins + 1)[1:-1]
+        return edges
+
+
+class Quantile(_Grid):
+    """Cells that hold as many measurements each.
+
+    Parameters
+    ----------
+    bins : int or sequence of int
+        How many, for all measurements or for each.
+
+    Examples
+    --------
+    >>> import foretell as ft
+    >>> ft.discretise.Quantile(bins=2).fit_transform([1.0, 2.0, 3.0, 100.0])
+    array(['0', '0', '1', '1'], dtype='<U1')
+    """
+
+    def _edges(self, values: NDArray[np.float64], bins: int) -> NDArray[np.float64]:
+        edges: NDArray[np.float64] = np.quantile(values, np.linspace(0, 1, bins + 1)[1:-1])
+        return edges
+
+
+class KMeans(Discretiser):
+    """Cells around centres, found by k-means (k-means++ and Lloyd) on measurements of unit variance.
+
+    Parameters
+    ----------
+    k : int
+        How many cells.
+    rounds : int
+        Most rounds.
+    seed : int
+        Seed of the first centres.
+
+    Examples
+    --------
+    >>> import foretell as ft
+    >>> cells = ft.discretise.KMeans(k=2, seed=1).fit([[0.0, 0.0], [0.1, 0.0], [5.0, 5.0], [5.1, 5.0]])
+    >>> sorted(cells.centres[:, 0].tolist())
+    [0.05, 5.05]
+    """
+
+    centres: NDArray[np.float64]
+    """One row for each cell."""
+
+    def __init__(self, k: int, *, rounds: int = 100, seed: int = 0) -> None:
+        if k < 1:
+            raise ValueError(f"k = {k}: must be at least 1")
+        self.k, self.rounds, self.seed = k, rounds, seed
+
+    def fit(self, X: ArrayLike, *, columns: Sequence[str] | None = None) -> Self:
+        rows = _rows(X)
+        self._named(rows, columns)
+        known = rows[np.isfinite(rows).all(axis=1)]
+        if not len(known):
+            raise ValueError("no row has all its measurements")
+        spread = known.std(axis=0)
+        self._scale = np.where(spread > 0, spread, 1.0)
+        points = np.unique(known / self._scale, axis=0, return_counts=True)
+        unique, weights = points[0], points[1].astype(np.float64)
+        rng = np.random.default_rng(self.seed)
+        centres = unique[[rng.choice(len(unique), p=weights / weights.sum())]]
+        while len(centres) < min(self.k, len(unique)):
+            distance = weights * _squared(unique, centres).min(axis=1)
+            centres = np.vstack([centres, unique[rng.choice(len(unique), p=distance / distance.sum())]])
+        for _ in range(self.rounds):
+            nearest = _squared(unique, centres).argmin(axis=1)
+            total = np.bincount(nearest, weights, len(centres))
+            sums = np.stack([np.bincount(nearest, weights * column, len(centres)) for column in unique.T], axis=1)
+            moved = np.where(total[:, None] > 0, sums / np.maximum(total, 1e-300)[:, None], centres)
+            if np.array_equal(moved, centres):
+                break
+            centres = moved
+        # In the order of their first measurement, so that numbers mean something.
+        order = np.lexsort(centres.T[::-1])
+        self.centres = centres[order] * self._scale
+        return self
+
+    def transform(self, X: ArrayLike) -> NDArray[np.str_]:
+        rows = self._checked(X)
+        known = np.isfinite(rows).all(axis=1)
+        symbols = np.full(len(rows), "?", dtype=f"<U{len(str(len(self.centres)))}")
+        if known.any():
+            distance = _squared(rows[known] / self._scale, self.centres / self._scale)
+            symbols[known] = distance.argmin(axis=1).astype(str)
+        return symbols
+
+    def inverse(self, symbol: str) -> NDArray[np.float64]:
+        if symbol == "?":
+            return np.full(len(self.columns), np.nan)
+        centre: NDArray[np.float64] = self.centres[int(symbol)].copy()
+        return centre
+
+    def describe(self, symbol: str) -> str:
+        if symbol == "?":
+            return "unknown"
+        return "around " + ", ".join(f"{name} {value:.4g}" for name, value in zip(self.columns, self.inverse(symbol)))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "kind": "kmeans",
+            "k": self.k,
+            "rounds": self.rounds,
+            "seed": self.seed,
+            "columns": self.columns,
+            "centres": self.centres.tolist(),
+            "scale": self._scale.tolist(),
+        }
+
+    def _restore(self, saved: dict[str, Any]) -> None:
+        self.columns = saved["columns"]
+        self.centres = np.array(saved["centres"], dtype=np.float64)
+        self._scale = np.array(saved["scale"], dtype=np.float64)
+
+    def __repr__(self) -> str:
+        return f"KMeans(k={self.k})"
+
+
+def _squared(points: NDArray[np.float64], centres: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Squared distances, points by centres."""
+    distance = (points**2).sum(axis=1)[:, None] - 2 * points @ centres.T + (centres**2).sum(axis=1)
+    squared: NDArray[np.float64] = np.maximum(distance, 0.0)
+    return squared
+
+
+def from_dict(saved: dict[str, Any]) -> Discretiser:
+    """The discretiser that `Discretiser.to_dict` described."""
+    made: _Grid | KMeans
+    match saved["kind"]:
+        case "uniform":
+            made = Uniform(saved["bins"])
+        case "quantile":
+            made = Quantile(saved["bins"])
+        case "kmeans":
+            made = KMeans(saved["k"], rounds=saved["rounds"], seed=saved["seed"])
+        case other:
+            raise ValueError(f"{other!r} is no kind of discretiser that this version knows")
+    made._restore(saved)
+    return made

@@ -1,0 +1,414 @@
+"""Gymnasium both ways: logs from environments, policies in them, and models and domains as environments.
+
+Gymnasium shows an observation before the first action, our logs have none. So what ``reset`` shows is logged as what answers the
+*first action of the space*, as if it had been taken; a policy made of such logs is told so too, and never decides about that step.
+Environments that show nothing there, such as the built-in domains, are recognised, and nothing is added.
+
+Importing this module registers the built-in domains, ``foretell/tiger-v0`` and so on; ``gymnasium.make("foretell.gymnasium:foretell/tiger-v0")``
+imports it by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, SupportsFloat
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.utils import RecordConstructorArgs
+from numpy.typing import NDArray
+
+from foretell._data import from_numpy
+from foretell._domain import Domain
+from foretell._gymnasium_envs import register_envs
+from foretell._logs import Logs
+from foretell._model import Filter, Model
+from foretell._policy import Policy
+from foretell._results import Returns
+
+Encoder = Callable[[Any], Any]
+"""Makes a name, a whole number or a tuple of these of what an environment shows."""
+
+NOTHING = "nothing yet"
+"""What the environments of this module show before the first action."""
+
+
+def _check(space: spaces.Space[Any], what: str) -> None:
+    """Refuses spaces that have no symbols."""
+    match space:
+        case spaces.Discrete() | spaces.MultiDiscrete() | spaces.MultiBinary() | spaces.Text():
+            return
+        case spaces.Tuple():
+            for part in space:
+                _check(part, what)
+        case spaces.Dict():
+            for part in space.values():
+                _check(part, what)
+        case _:
+            raise ValueError(
+                f"{what} space {space} has no symbols; give encode=, such as the transform of a discretiser (foretell.discretise)"
+            )
+
+
+def symbol(value: Any) -> Any:
+    """What an environment shows, as a whole number or a tuple of them."""
+    if isinstance(value, dict):
+        return tuple(symbol(value[key]) for key in sorted(value))
+    if isinstance(value, tuple | list):
+        return tuple(symbol(part) for part in value)
+    array = np.asarray(value)
+    return array.item() if array.ndim == 0 else tuple(array.ravel().tolist())
+
+
+def _name(value: Any) -> str:
+    """The name that a symbol has in logs."""
+    if isinstance(value, tuple):
+        return "|".join(_name(part) for part in value)
+    if isinstance(value, bool | np.bool_):
+        return "true" if value else "false"
+    return str(value)
+
+
+def _actions(space: spaces.Space[Any]) -> list[Any]:
+    """All actions of a space."""
+    match space:
+        case spaces.Discrete():
+            return [int(space.start + i) for i in range(int(space.n))]
+        case spaces.MultiDiscrete():
+            flat = space.nvec.ravel()
+            return [np.array(index).reshape(space.nvec.shape) for index in np.ndindex(*flat)]
+        case spaces.MultiBinary():
+            return [np.array(index).reshape(space.shape) for index in np.ndindex(*([2] * int(np.prod(space.shape))))]
+        case _:
+            raise ValueError(f"action space {space} is not finite; wrap the environment in one with Discrete or MultiDiscrete actions")
+
+
+class _Names:
+    """Names of the actions of an environment, and back. Those of our own environments are words."""
+
+    def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
+        inner: Any = env.unwrapped
+        self.actions = _actions(env.action_space)
+        words = getattr(inner, "action_names", None)
+        self.names = list(words) if words is not None else [_name(symbol(action)) for action in self.actions]
+        self.words: list[str] | None = getattr(inner, "observation_names", None)
+        self.shows_first = not getattr(inner, "shows_nothing_first", False)
+
+    def of_name(self, name: str) -> Any:
+        """The action of that name."""
+        try:
+            return self.actions[self.names.index(name)]
+        except ValueError:
+            raise ValueError(f"the environment has no action {name!r}; it has {', '.join(self.names[:12])}") from None
+
+    def observation(self, value: Any, encode: Encoder | None) -> Any:
+        """The symbol of an observation."""
+        if encode is not None:
+            return encode(value)
+        return self.words[int(value)] if self.words is not None else symbol(value)
+
+
+def record(
+    env: gymnasium.Env[Any, Any],
+    policy: Policy | Callable[[Any], Any] | None = None,
+    *,
+    episodes: int,
+    max_steps: int | None = None,
+    epsilon: float = 0.0,
+    encode: Encoder | None = None,
+    seed: int = 0,
+) -> Logs:
+    """Lets an environment run, and returns what happened.
+
+    Parameters
+    ----------
+    env : gymnasium.Env
+        With Discrete or MultiDiscrete spaces, or with ``encode`` whatever observations.
+    policy : Policy or function, optional
+        Who acts: a policy, or a function from an observation to an action; by default every action is taken alike.
+    episodes : int
+        How many.
+    max_steps : int, optional
+        Steps after which an episode is cut, where the environment does not do so itself.
+    epsilon : float
+        Share of actions taken at random where a policy acts.
+    encode : function, optional
+        Makes symbols of observations, such as the ``transform`` of a discretiser.
+    seed : int
+        Seed of the environment and of random actions.
+
+    Examples
+    --------
+    >>> import gymnasium
+    >>> import foretell as ft
+    >>> env = gymnasium.make("foretell/tiger-v0")
+    >>> ft.gymnasium.record(env, episodes=3, max_steps=5)
+    <foretell.Logs: 3 episodes, 15 steps, 3 actions, 2 observations>
+    """
+    if encode is None:
+        _check(env.observation_space, "observation")
+    names = _Names(env)
+    rng = np.random.default_rng(seed)
+    columns: dict[str, Any] = {
+        name: [] for name in ("actions", "observations", "rewards", "episodes", "terminated", "truncated", "action_probabilities")
+    }
+
+    def add(episode: int, action: str, observation: Any, reward: float, probability: float) -> None:
+        columns["episodes"].append(episode)
+        columns["actions"].append(action)
+        columns["observations"].append(_name(observation))
+        columns["rewards"].append(reward)
+        columns["action_probabilities"].append(probability)
+        columns["terminated"].append(False)
+        columns["truncated"].append(False)
+
+    count = len(names.actions)
+    for episode in range(episodes):
+        shown, _ = env.reset(seed=seed if episode == 0 else None)
+        run = policy.start() if isinstance(policy, Policy) else None
+        if names.shows_first:
+            observation = names.observation(shown, encode)
+            add(episode, names.names[0], observation, 0.0, 1.0)
+            if run is not None:
+                run.observe(observation, action=names.names[0], reward=0.0)
+        steps, terminated, truncated = 0, False, False
+        while not (terminated or truncated):
+            best: str | None = None
+            if run is not None:
+                best = run.action
+            elif policy is not None and not isinstance(policy, Policy):
+                best = _name(symbol(policy(shown)))
+            if best is None or rng.random() < epsilon:
+                name = names.names[int(rng.integers(count))]
+            else:
+                name = best
+            probability = 1 / count if best is None else epsilon / count + (1 - epsilon) * (name == best)
+            shown, reward, terminated, truncated, _ = env.step(names.of_name(name))
+            observation = names.observation(shown, encode)
+            steps += 1
+            truncated = bool(truncated) or (max_steps is not None and steps >= max_steps and not terminated)
+            add(episode, name, observation, float(reward), probability)
+            if run is not None:
+                run.observe(observation, action=name, reward=float(reward), terminated=bool(terminated))
+        columns["terminated"][-1], columns["truncated"][-1] = bool(terminated), bool(truncated) and not terminated
+    return from_numpy(**columns)
+
+
+def evaluate_in_env(
+    policy: Policy,
+    env: gymnasium.Env[Any, Any],
+    *,
+    episodes: int,
+    max_steps: int | None = None,
+    discount: float | None = None,
+    encode: Encoder | None = None,
+    seed: int = 0,
+) -> Returns:
+    """What a policy earns in an environment; `foretell.evaluate` calls it."""
+    logs = record(env, policy, episodes=episodes, max_steps=max_steps, encode=encode, seed=seed)
+    columns = logs.to_numpy()
+    gamma = policy.params["discount"] if discount is None else discount
+    starts = np.searchsorted(columns["episode_id"], np.arange(episodes))
+    first = 1 if _Names(env).shows_first else 0
+    step = columns["step"] - first
+    rewards = np.where(step >= 0, columns["reward"], 0.0)
+    plain = np.add.reduceat(rewards, starts)
+    discounted = np.add.reduceat(rewards * gamma ** np.maximum(step, 0), starts)
+    lengths = np.diff(np.append(starts, len(rewards))) - first
+
+    def half(values: NDArray[np.float64]) -> float:
+        return float(1.96 * values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
+
+    return Returns(
+        episodes=episodes,
+        mean_return=float(plain.mean()),
+        ci95=half(plain),
+        discounted_return=float(discounted.mean()),
+        discounted_ci95=half(discounted),
+        mean_length=float(lengths.mean()),
+        terminated=float(columns["terminated"].sum() / episodes),
+    )
+
+
+class _Symbolic(gymnasium.Env[int, int]):
+    """An environment whose actions and observations are numbers of names."""
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi"]}
+    shows_nothing_first = True
+
+    def __init__(self, actions: list[str], observations: list[str], render_mode: str | None = None) -> None:
+        self.render_mode = render_mode
+        self.action_names = actions
+        names = list(dict.fromkeys(name.removesuffix(" [end]") for name in observations))
+        self.observation_names = [*names, NOTHING]
+        self._number = {name: i for i, name in enumerate(self.observation_names)}
+        self.action_space: spaces.Space[Any] = spaces.Discrete(len(actions))
+        self.observation_space: spaces.Space[Any] = spaces.Discrete(len(self.observation_names))
+
+    def _restart(self, seed: int) -> None:
+        raise NotImplementedError
+
+    def _step(self, action: int) -> tuple[str, float, bool]:
+        raise NotImplementedError
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
+        """Begins an episode."""
+        super().reset(seed=seed)
+        self._restart(int(self.np_random.integers(1 << 63)))
+        return self._number[NOTHING], {}
+
+    def step(self, action: int) -> tuple[int, SupportsFloat, bool, bool, dict[str, Any]]:
+        """Takes an action, by number."""
+        observation, reward, terminated = self._step(int(action))
+        return self._number[observation], reward, terminated, False, {"observation": observation}
+
+
+class DomainEnv(_Symbolic):
+    """A built-in domain, a ``.POMDP`` file or the map of a maze as an environment.
+
+    Observations are numbers of ``observation_names``, the last of which is shown before the first action.
+
+    Examples
+    --------
+    >>> import foretell as ft
+    >>> env = ft.gymnasium.DomainEnv("tiger")
+    >>> env.action_space
+    Discrete(3)
+    """
+
+    def __init__(self, domain: str | Domain, render_mode: str | None = None) -> None:
+        self.domain = domain if isinstance(domain, Domain) else Domain(domain)
+        super().__init__(self.domain.actions, self.domain.observations, render_mode)
+        self._simulator = self.domain.simulator()
+
+    def _restart(self, seed: int) -> None:
+        self._simulator.reset(seed=seed)
+
+    def _step(self, action: int) -> tuple[str, float, bool]:
+        return self._simulator.step(self.action_names[action])
+
+    def render(self) -> Any:
+        """The hidden state as text, with ``render_mode="ansi"``."""
+        return self._simulator.picture() if self.render_mode == "ansi" else None
+
+
+class ModelEnv(_Symbolic):
+    """A learned model as an environment: what it predicts is drawn, and happens.
+
+    Parameters
+    ----------
+    model : Model
+        Its observations are drawn from what it predicts.
+    reward : function, optional
+        The reward of an action and what answered it, by their names. Without it the model must be refined on logs with rewards,
+        and its own are given.
+    render_mode : str, optional
+        Of Gymnasium; nothing is drawn.
+
+    Examples
+    --------
+    >>> import foretell as ft
+    >>> model = ft.learn(ft.sample("tiger", episodes=500, seed=1), refine=True)
+    >>> env = ft.gymnasium.ModelEnv(model)
+    >>> observation, info = env.reset(seed=1)
+    >>> observation, reward, terminated, truncated, info = env.step(0)
+    >>> round(reward)
+    -1
+    """
+
+    def __init__(self, model: Model, reward: Callable[[str, str], float] | None = None, render_mode: str | None = None) -> None:
+        super().__init__(model.actions, model.observations, render_mode)
+        self._model = model
+        self._reward = reward
+        self._names = model.observations
+        if reward is None and not model._native.has_rewards:
+            raise ValueError("the model knows no rewards: refine it on logs with rewards, or give reward=, a function")
+        self._world = model._native.environment(0) if reward is None else None
+        self._filter: Filter = model.filter()
+
+    def _restart(self, seed: int) -> None:
+        self._filter.reset()
+        if self._world is not None:
+            self._world.reset(seed)
+
+    def _step(self, action: int) -> tuple[str, float, bool]:
+        if self._world is not None:
+            o, earned = self._world.step(action)
+            drawn = self._names[o]
+        else:
+            probabilities = self._filter.predict_array(self.action_names[action])
+            o = int(self.np_random.choice(len(probabilities), p=probabilities / probabilities.sum()))
+            drawn = self._names[o]
+            self._filter.update(self.action_names[action], drawn)
+            earned = 0.0
+        name = drawn.removesuffix(" [end]")
+        if self._reward is not None:
+            earned = self._reward(self.action_names[action], name)
+        return name, earned, self._model._native.terminal[o]
+
+    def render(self) -> Any:
+        """Nothing."""
+        return None
+
+
+class PredictiveStates(gymnasium.Wrapper[NDArray[np.float64], Any, Any, Any], RecordConstructorArgs):
+    """Shows the state of a model in place of observations: a vector that other libraries can learn from as if all were seen.
+
+    Parameters
+    ----------
+    env : gymnasium.Env
+        What `record` can log.
+    model : Model
+        Learned from logs of such an environment.
+    encode : function, optional
+        As of `record`.
+
+    Examples
+    --------
+    >>> import gymnasium
+    >>> import foretell as ft
+    >>> env = gymnasium.make("foretell/tiger-v0")
+    >>> model = ft.learn(ft.gymnasium.record(env, episodes=300, max_steps=20), rank=3)
+    >>> wrapped = ft.gymnasium.PredictiveStates(env, model)
+    >>> state, info = wrapped.reset(seed=1)
+    >>> state.shape
+    (3,)
+    """
+
+    def __init__(self, env: gymnasium.Env[Any, Any], model: Model, encode: Encoder | None = None) -> None:
+        RecordConstructorArgs.__init__(self, model=model, encode=encode)
+        gymnasium.Wrapper.__init__(self, env)
+        if encode is None:
+            _check(env.observation_space, "observation")
+        self._filter = model.filter()
+        self._encode = encode
+        self._known = _Names(env)
+        self._rewarded = model._native.observes_rewards
+        size = len(self._filter.state)
+        self.observation_space = spaces.Box(-np.inf, np.inf, (size,), np.float64)
+
+    def _observe(self, action: str, shown: Any, reward: float, terminated: bool) -> None:
+        observation = self._known.observation(shown, self._encode)
+        earned = reward if self._rewarded else None
+        self._filter.update(action, _name(observation), terminated=terminated, reward=earned)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[np.float64], dict[str, Any]]:
+        """Begins an episode."""
+        shown, info = self.env.reset(seed=seed, options=options)
+        self._filter.reset()
+        if self._known.shows_first:
+            self._observe(self._known.names[0], shown, 0.0, False)
+        return self._filter.state, info
+
+    def step(self, action: Any) -> tuple[NDArray[np.float64], SupportsFloat, bool, bool, dict[str, Any]]:
+        """Takes an action."""
+        shown, reward, terminated, truncated, info = self.env.step(action)
+        taken = [i for i, known in enumerate(self._known.actions) if np.array_equal(known, action)]
+        self._observe(self._known.names[taken[0]], shown, float(reward), bool(terminated))
+        return self._filter.state, reward, terminated, truncated, info
+
+
+register_envs()

@@ -1,0 +1,116 @@
+"""Pictures, with matplotlib: ``pip install foretell[plot]``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from foretell._results import HorizonScore, Returns, Score
+
+if TYPE_CHECKING:
+    from foretell._model import Model
+
+# Colours that most people can tell apart (Okabe, Ito).
+COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"]
+GREY = "#8a939c"
+
+
+def _axes(ax: Any) -> Any:
+    if ax is not None:
+        return ax
+    from matplotlib import pyplot
+
+    return pyplot.subplots(layout="constrained")[1]
+
+
+def spectrum(model: Model, *, ax: Any = None) -> Any:
+    """Draws the singular values of a model, and where they are cut.
+
+    Parameters
+    ----------
+    model : Model
+        Whose.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    ax = _axes(ax)
+    values = model.spectrum
+    values = values[values > 0]
+    numbers = np.arange(1, len(values) + 1)
+    kept = numbers <= model.rank
+    ax.semilogy(numbers[kept], values[kept], "o", ms=3, color=COLOURS[0], label=f"kept, {model.rank}")
+    ax.semilogy(numbers[~kept], values[~kept], "o", ms=3, color=GREY, label="dropped")
+    ax.set(xlabel="number", ylabel="singular value", title="How much the past tells of the future, direction by direction")
+    ax.legend(frameon=False)
+    return ax
+
+
+def likelihood(scores: Score | Mapping[str, Score], *, baselines: bool = True, ax: Any = None) -> Any:
+    """Draws log-likelihood by horizon, with 95 % bands: one line for each model, beside n-grams and the exact model.
+
+    Parameters
+    ----------
+    scores : Score or mapping of names to Score
+        Of the same logs.
+    baselines : bool
+        Whether to draw n-grams and the exact model, which are those of the first score.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    ax = _axes(ax)
+    named = {"model": scores} if isinstance(scores, Score) else dict(scores)
+
+    def line(name: str, rows: list[HorizonScore], colour: str, style: str = "-") -> None:
+        x = np.array([row.horizon for row in rows])
+        y = np.array([row.log_likelihood for row in rows])
+        half = np.array([row.ci95 for row in rows])
+        ax.plot(x, y, style, color=colour, label=name)
+        ax.fill_between(x, y - half, y + half, color=colour, alpha=0.15, linewidth=0)
+
+    for i, (name, score) in enumerate(named.items()):
+        line(name, score.horizons, COLOURS[i % len(COLOURS)])
+    if baselines and named:
+        first = next(iter(named.values()))
+        if first.truth is not None:
+            line("exact model", first.truth, "black", "--")
+        for i, (name, rows) in enumerate(first.baselines.items()):
+            line(name, rows, GREY, ["-", "--", ":", "-."][i % 4])
+    ax.set(xlabel="steps", ylabel="log-likelihood of all that was observed, nats")
+    ax.legend(frameon=False)
+    return ax
+
+
+def returns(earned: Mapping[str, Returns], *, discounted: bool = False, ax: Any = None) -> Any:
+    """Draws what policies earn, with 95 % intervals.
+
+    Parameters
+    ----------
+    earned : mapping of names to Returns
+        One bar for each.
+    discounted : bool
+        Whether to draw discounted returns.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    ax = _axes(ax)
+    names = list(earned)
+    values = [r.discounted_return if discounted else r.mean_return for r in earned.values()]
+    halves = [r.discounted_ci95 if discounted else r.ci95 for r in earned.values()]
+    ax.barh(names, values, xerr=halves, color=COLOURS[0], height=0.6, error_kw={"lw": 1.5, "capsize": 3})
+    ax.invert_yaxis()
+    ax.set(xlabel=("discounted " if discounted else "") + "return of an episode, with 95 % intervals")
+    return ax

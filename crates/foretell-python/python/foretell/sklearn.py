@@ -1,0 +1,172 @@
+"""A model as an estimator of scikit-learn: for its pipelines, searches and cross-validation."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from foretell._data import from_numpy, from_pandas
+from foretell._logs import Logs
+from foretell._model import Model
+from foretell._verbs import Preset, Projection, learn, score, update
+
+_OTHERS = ("preset", "refine", "random_state")
+
+
+class PredictiveStateModel(BaseEstimator):
+    """What will be observed next, learned from steps of episodes.
+
+    ``X`` has one row for each step: a pandas DataFrame with the columns that logs have in files (``episode_id``, ``action``,
+    ``observation`` and others), or an array whose columns are episode, action and observation (several make one symbol). Rows of an episode
+    stand together, so that cross-validation must not divide episodes: give them as groups, ``GridSearchCV(model, grid,
+    cv=GroupKFold()).fit(X, groups=X[:, 0])``.
+
+    Parameters are those of `foretell.learn`; ``random_state`` is its seed.
+
+    Attributes
+    ----------
+    model_ : Model
+        What was learned.
+    classes_ : array of str
+        Names of the observations, in the order of `predict_proba`.
+    n_features_in_ : int
+        Columns of ``X``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import foretell as ft
+    >>> columns = ft.sample("tiger", episodes=300, seed=1).to_numpy()
+    >>> X = np.column_stack([columns["episode_id"], columns["action"], columns["observation"]])
+    >>> model = ft.sklearn.PredictiveStateModel(rank=3).fit(X)
+    >>> model.predict_proba(X).shape == (len(X), len(model.classes_))
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        preset: Preset = "default",
+        refine: bool = False,
+        test_projection: Projection | None = None,
+        history_projection: Projection | None = None,
+        test_dim: int | None = None,
+        history_dim: int | None = None,
+        max_test_length: int | None = None,
+        history: Literal["prefix", "suffix"] | None = None,
+        history_length: int | None = None,
+        cuts: Literal["complete", "ragged"] | None = None,
+        start: Literal["fixed", "mixed"] | None = None,
+        rank: int | None = None,
+        tolerance: float | None = None,
+        regression: Literal["pseudo-inverse", "two-stage"] | None = None,
+        whitening_ridge: float | None = None,
+        ridge: float | None = None,
+        floor: float | None = None,
+        ngram_length: int | None = None,
+        mix: float | None = None,
+        observe_reward: bool | None = None,
+        weighting: Literal["none", "next", "propensity"] | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.preset = preset
+        self.refine = refine
+        self.test_projection = test_projection
+        self.history_projection = history_projection
+        self.test_dim = test_dim
+        self.history_dim = history_dim
+        self.max_test_length = max_test_length
+        self.history = history
+        self.history_length = history_length
+        self.cuts = cuts
+        self.start = start
+        self.rank = rank
+        self.tolerance = tolerance
+        self.regression = regression
+        self.whitening_ridge = whitening_ridge
+        self.ridge = ridge
+        self.floor = floor
+        self.ngram_length = ngram_length
+        self.mix = mix
+        self.observe_reward = observe_reward
+        self.weighting = weighting
+        self.random_state = random_state
+
+    def _logs(self, X: Any) -> Logs:
+        if hasattr(X, "columns"):
+            return from_pandas(X)
+        array = np.asarray(X)
+        if array.ndim != 2 or array.shape[1] < 3:
+            raise ValueError(f"X has the shape {array.shape}; it needs columns of episode, action and observation")
+        observations = array[:, 2] if array.shape[1] == 3 else array[:, 2:]
+        return from_numpy(array[:, 1], observations, episodes=array[:, 0])
+
+    def _learned(self, logs: Logs, keep_moments: bool) -> Model:
+        params = {name: value for name, value in self.get_params().items() if name not in _OTHERS}
+        return learn(
+            logs,
+            preset=self.preset,
+            refine=self.refine,
+            keep_moments=keep_moments,
+            seed=self.random_state,
+            progress=False,
+            **params,
+        )
+
+    def _fitted(self, model: Model, X: Any) -> Self:
+        self.model_ = model
+        self.classes_ = np.array(model.observations)
+        self.n_features_in_ = np.shape(X)[1]
+        return self
+
+    def fit(self, X: Any, y: None = None) -> Self:
+        """Learns from steps; ``y`` is not looked at."""
+        return self._fitted(self._learned(self._logs(X), keep_moments=False), X)
+
+    def partial_fit(self, X: Any, y: None = None) -> Self:
+        """Adds the steps of other episodes to those that were learned from before. Not for refined models, which need all logs."""
+        if self.refine:
+            raise ValueError("refine=True needs all logs at once; use fit, or refine the model in the end with foretell.refine")
+        logs = self._logs(X)
+        known = getattr(self, "model_", None)
+        if known is None or known.moments is None:
+            return self._fitted(self._learned(logs, keep_moments=True), X)
+        return self._fitted(update(known, logs, progress=False), X)
+
+    def score(self, X: Any, y: None = None) -> float:
+        """Mean log-likelihood of a step, nats: higher is better."""
+        check_is_fitted(self)
+        return score(self.model_, self._logs(X)).per_step
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """For each step the probabilities of what might have been observed, given its action and the steps of its episode before it.
+
+        They add up to 1 with what is left for observations that were never met.
+        """
+        check_is_fitted(self)
+        logs = self._logs(X)
+        columns = logs.to_numpy()
+        actions, observations = logs.actions, logs.observations
+        known = set(self.model_.actions)
+        unknown = [name for name in actions if name not in known]
+        if unknown:
+            raise ValueError(f"action {unknown[0]!r} was never learned from")
+        rows = np.empty((len(columns["action"]), len(self.classes_)))
+        state = self.model_.filter()
+        rewards = columns["reward"] if self.model_._native.observes_rewards else None
+        for i, (a, o, t) in enumerate(zip(columns["action"], columns["observation"], columns["step"])):
+            if t == 0:
+                state.reset()
+            rows[i] = state.predict_array(actions[a])
+            reward = None if rewards is None else float(rewards[i])
+            state.update(actions[a], observations[o], reward=reward)
+        return rows
+
+    def predict(self, X: Any) -> NDArray[np.str_]:
+        """For each step the most likely observation, given its action and the steps of its episode before it."""
+        predicted: NDArray[np.str_] = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        return predicted

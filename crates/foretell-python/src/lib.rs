@@ -1,0 +1,37 @@
+//! The Python package's native part: it converts, calls the library without the GIL, and converts back.
+
+mod convert;
+mod domain;
+mod error;
+mod logs;
+mod model;
+mod names;
+mod policy;
+mod task;
+mod verbs;
+
+use pyo3::prelude::*;
+
+/// Foretell's library as Python sees it; the package `foretell` says what it is for.
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use super::domain::{Domain, Simulator, domain_horizons, domain_names};
+    #[pymodule_export]
+    use super::logs::Logs;
+    #[pymodule_export]
+    use super::model::{Filter, Model, Rehearsal};
+    #[pymodule_export]
+    use super::policy::{Policy, Run};
+    #[pymodule_export]
+    use super::verbs::{
+        diagnose, evaluate_by, evaluate_in, expanded, kind_of, learn, merge, parameters, plan, refine, sample, score, search,
+        solve, update,
+    };
+    use super::{Bound, PyModule, PyModuleMethods, PyResult};
+
+    #[pymodule_init]
+    fn version(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -1,0 +1,244 @@
+//! Logs.
+
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
+use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchReader, StringArray};
+use foretell::log::{OnBadEpisode, ReadOptions, Writer};
+use foretell::{Alphabet, End, Observation, Summary, Trajectory};
+use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict, PyList};
+
+use crate::convert::dict;
+use crate::error::raised;
+use crate::names::{name, shown};
+use crate::task;
+
+/// What tables in memory are called in errors.
+const TABLE: &str = "the table";
+
+/// Episodes to learn from: those of files, read when they are needed, or those in memory.
+#[pyclass(frozen, module = "foretell", name = "Logs")]
+pub struct Logs {
+    pub logs: foretell::Logs,
+    summary: OnceLock<Summary>,
+    loaded: OnceLock<Arc<Loaded>>,
+}
+
+/// All episodes, in memory.
+pub struct Loaded {
+    pub alphabet: Alphabet,
+    pub episodes: Vec<Trajectory>,
+}
+
+impl From<foretell::Logs> for Logs {
+    fn from(logs: foretell::Logs) -> Logs {
+        Logs { logs, summary: OnceLock::new(), loaded: OnceLock::new() }
+    }
+}
+
+impl Logs {
+    pub fn of(alphabet: Alphabet, episodes: Vec<Trajectory>) -> Logs {
+        foretell::Logs::memory(alphabet, episodes).into()
+    }
+
+    fn loaded(&self, py: Python<'_>) -> PyResult<Arc<Loaded>> {
+        if let Some(loaded) = self.loaded.get() {
+            return Ok(loaded.clone());
+        }
+        let logs = self.logs.clone();
+        let loaded = task::run(py, None, move |task| load(&logs, Alphabet::default(), task))?;
+        Ok(self.loaded.get_or_init(|| Arc::new(loaded)).clone())
+    }
+
+    fn summarised(&self, py: Python<'_>) -> PyResult<&Summary> {
+        if self.summary.get().is_none() {
+            let logs = self.logs.clone();
+            let summary = task::run(py, None, move |_| Summary::of(&logs))?;
+            return Ok(self.summary.get_or_init(|| summary));
+        }
+        Ok(self.summary.get().expect("it is there"))
+    }
+}
+
+/// Reads all episodes, over an alphabet that begins with the given one.
+pub fn load(logs: &foretell::Logs, alphabet: Alphabet, task: &task::Task) -> foretell::Result<Loaded> {
+    let mut reader = logs.open(alphabet)?;
+    let mut episodes = Vec::new();
+    for episode in reader.by_ref() {
+        episodes.push(episode?);
+        if episodes.len().is_multiple_of(1 << 10) {
+            task.tell("reading", episodes.len() as u64, None);
+        }
+    }
+    Ok(Loaded { alphabet: reader.into_alphabet(), episodes })
+}
+
+fn options(skip_bad_episodes: bool) -> ReadOptions {
+    ReadOptions { on_bad: if skip_bad_episodes { OnBadEpisode::Skip } else { OnBadEpisode::Fail } }
+}
+
+#[pymethods]
+impl Logs {
+    /// Logs in files.
+    #[staticmethod]
+    fn from_files(paths: Vec<PathBuf>, skip_bad_episodes: bool) -> PyResult<Logs> {
+        let logs = foretell::Logs::files(paths, options(skip_bad_episodes));
+        logs.open(Alphabet::default()).map_err(raised)?; // says at once what is no log
+        Ok(logs.into())
+    }
+
+    /// Logs of a table whose columns are NumPy arrays or lists of one length.
+    #[staticmethod]
+    fn from_columns(py: Python<'_>, columns: &Bound<'_, PyDict>, skip_bad_episodes: bool) -> PyResult<Logs> {
+        let columns = columns.iter().map(|(name, values)| Ok((name.extract::<String>()?, column(&values)?)));
+        let columns = columns.collect::<PyResult<Vec<_>>>()?;
+        let batch = RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true)));
+        let batch = batch.map_err(|e| PyValueError::new_err(format!("columns do not make a table: {e}")))?;
+        from_batches(py, vec![batch], skip_bad_episodes)
+    }
+
+    /// Logs of a table that has the Arrow stream interface.
+    #[staticmethod]
+    fn from_arrow(py: Python<'_>, table: &Bound<'_, PyAny>, skip_bad_episodes: bool) -> PyResult<Logs> {
+        let capsule = table.call_method0("__arrow_c_stream__")?;
+        let capsule = capsule.cast::<PyCapsule>().map_err(|_| PyTypeError::new_err("__arrow_c_stream__ gave no capsule"))?;
+        let pointer = capsule.pointer_checked(Some(c"arrow_array_stream"))?;
+        // SAFETY: the interface says what a capsule of that name points to; the reader takes it over and marks it as taken.
+        let reader = unsafe { RecordBatchStreamReader::from_raw(pointer.as_ptr().cast::<FFI_ArrowArrayStream>()) };
+        let broken = |e| PyValueError::new_err(format!("the table cannot be read: {e}"));
+        let reader = reader.map_err(broken)?;
+        let schema = reader.schema();
+        let mut batches = reader.collect::<Result<Vec<_>, _>>().map_err(broken)?;
+        if batches.is_empty() {
+            batches.push(RecordBatch::new_empty(schema));
+        }
+        from_batches(py, batches, skip_bad_episodes)
+    }
+
+    /// What is in them.
+    fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        dict(py, self.summarised(py)?)
+    }
+
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        match self.loaded.get() {
+            Some(loaded) => Ok(loaded.episodes.len()),
+            None => Ok(self.summarised(py)?.episodes as usize),
+        }
+    }
+
+    /// Names of the actions, in the order in which they are met.
+    #[getter]
+    fn actions(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        Ok(self.loaded(py)?.alphabet.actions().to_vec())
+    }
+
+    /// Names of the observations, in the order in which they are met.
+    #[getter]
+    fn observations(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        Ok(shown(&self.loaded(py)?.alphabet))
+    }
+
+    /// One row for each step: numbers of episode, step, action and observation, rewards (NaN where there is none), and how episodes end.
+    fn columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let loaded = self.loaded(py)?;
+        let rows: usize = loaded.episodes.iter().map(|z| z.steps.len()).sum();
+        let mut episode: Vec<i64> = Vec::with_capacity(rows);
+        let mut step: Vec<i64> = Vec::with_capacity(rows);
+        let (mut action, mut observation): (Vec<i64>, Vec<i64>) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
+        let mut reward: Vec<f64> = Vec::with_capacity(rows);
+        let (mut terminated, mut truncated) = (vec![false; rows], vec![false; rows]);
+        let mut probability: Vec<f64> = Vec::with_capacity(rows);
+        for (i, z) in loaded.episodes.iter().enumerate() {
+            for (t, ao) in z.steps.iter().enumerate() {
+                episode.push(i as i64);
+                step.push(t as i64);
+                action.push(i64::from(ao.action.0));
+                observation.push(i64::from(ao.observation.0));
+                reward.push(z.rewards[t].unwrap_or(f64::NAN));
+                probability.push(z.action_probabilities.get(t).copied().unwrap_or(f64::NAN));
+            }
+            if let Some(last) = episode.len().checked_sub(1).filter(|_| !z.steps.is_empty()) {
+                match z.end {
+                    End::Terminated => terminated[last] = true,
+                    End::Truncated => truncated[last] = true,
+                }
+            }
+        }
+        let columns = PyDict::new(py);
+        columns.set_item("episode_id", PyArray1::from_vec(py, episode))?;
+        columns.set_item("step", PyArray1::from_vec(py, step))?;
+        columns.set_item("action", PyArray1::from_vec(py, action))?;
+        columns.set_item("observation", PyArray1::from_vec(py, observation))?;
+        columns.set_item("reward", PyArray1::from_vec(py, reward))?;
+        columns.set_item("terminated", PyArray1::from_vec(py, terminated))?;
+        columns.set_item("truncated", PyArray1::from_vec(py, truncated))?;
+        columns.set_item("action_prob", PyArray1::from_vec(py, probability))?;
+        Ok(columns)
+    }
+
+    /// Some of the episodes, by their numbers.
+    fn take(&self, py: Python<'_>, episodes: PyReadonlyArray1<'_, i64>) -> PyResult<Logs> {
+        let loaded = self.loaded(py)?;
+        let all = loaded.episodes.len();
+        let one = |&i: &i64| {
+            let episode = usize::try_from(i).ok().and_then(|i| loaded.episodes.get(i)).cloned();
+            episode.ok_or_else(|| {
+                PyIndexError::new_err(format!("there is no episode {i}: they are numbered from 0 to {}", all.max(1) - 1))
+            })
+        };
+        let episodes = episodes.as_array().iter().map(one).collect::<PyResult<_>>()?;
+        Ok(Logs::of(loaded.alphabet.clone(), episodes))
+    }
+
+    /// Writes them to a file, by its extension as CSV, JSON Lines or Parquet.
+    fn write(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        let logs = self.logs.clone();
+        task::run(py, None, move |task| {
+            let mut writer = Writer::create(&path)?;
+            let mut reader = logs.open(Alphabet::default())?;
+            let mut written = 0;
+            while let Some(episode) = reader.next() {
+                writer.write(reader.alphabet(), &episode?)?;
+                written += 1;
+                task.tell("writing", written, None);
+            }
+            writer.finish()
+        })
+    }
+}
+
+fn from_batches(py: Python<'_>, batches: Vec<RecordBatch>, skip_bad_episodes: bool) -> PyResult<Logs> {
+    let options = options(skip_bad_episodes);
+    Ok(task::run(py, None, move |_| foretell::Logs::table(TABLE, batches, options))?.into())
+}
+
+/// A column of whole numbers, numbers, truth values or names.
+fn column(values: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
+    if let Ok(values) = values.extract::<PyReadonlyArray1<'_, i64>>() {
+        return Ok(Arc::new(values.as_array().iter().copied().collect::<Int64Array>()));
+    }
+    if let Ok(values) = values.extract::<PyReadonlyArray1<'_, f64>>() {
+        // What is not a number is missing.
+        return Ok(Arc::new(values.as_array().iter().map(|x| Some(*x).filter(|x| !x.is_nan())).collect::<Float64Array>()));
+    }
+    if let Ok(values) = values.extract::<PyReadonlyArray1<'_, bool>>() {
+        return Ok(Arc::new(values.as_array().iter().map(|b| Some(*b)).collect::<BooleanArray>()));
+    }
+    let list = values.call_method0("tolist").unwrap_or_else(|_| values.clone());
+    let list = list.cast::<PyList>().map_err(|_| PyTypeError::new_err("a column is a NumPy array or a list"))?;
+    let cell = |value: Bound<'_, PyAny>| if value.is_none() { Ok(None) } else { name(&value).map(Some) };
+    Ok(Arc::new(list.iter().map(cell).collect::<PyResult<StringArray>>()?))
+}
+
+/// Observations by number, for those that Python counts.
+pub fn observation_at(alphabet: &Alphabet, o: usize) -> PyResult<Observation> {
+    match o < alphabet.observations().len() {
+        true => Ok(Observation(o as u32)),
+        false => Err(PyIndexError::new_err(format!("there is no observation {o}"))),
+    }
+}

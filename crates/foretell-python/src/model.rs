@@ -1,0 +1,347 @@
+//! Models, and their states in an episode.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use foretell::{
+    Action, ActionObservation, Environment as _, Filter as _, Moments, Outcome, PomdpEnvironment, PredictiveState, Rng, Seed,
+};
+use numpy::{PyArray1, PyArray2, PyArrayMethods};
+use pyo3::exceptions::{PyIndexError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use self_cell::self_cell;
+
+use crate::convert::dict;
+use crate::error::raised;
+use crate::names::{action, observation, shown};
+
+/// A learned model.
+#[pyclass(frozen, module = "foretell", name = "Model")]
+pub struct Model {
+    pub model: Arc<foretell::Model>,
+    pub moments: Option<Arc<Moments>>,
+}
+
+impl From<foretell::Model> for Model {
+    fn from(model: foretell::Model) -> Model {
+        Model { model: Arc::new(model), moments: None }
+    }
+}
+
+#[pymethods]
+impl Model {
+    /// Reads a model, with its moments if it has any.
+    #[staticmethod]
+    fn load(path: PathBuf) -> PyResult<Model> {
+        let model = Arc::new(foretell::Model::load(&path).map_err(raised)?);
+        let moments = Moments::load_kept(&path).map_err(raised)?;
+        Ok(Model { model, moments: moments.map(Arc::new) })
+    }
+
+    /// Writes the model, with its moments if it has any.
+    fn save(&self, path: PathBuf) -> PyResult<()> {
+        match &self.moments {
+            Some(moments) => self.model.save_with_moments(moments, path),
+            None => self.model.save(path),
+        }
+        .map_err(raised)
+    }
+
+    /// What `save` writes of the model itself.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.model.to_bytes())
+    }
+
+    #[staticmethod]
+    fn from_bytes(bytes: &[u8]) -> PyResult<Model> {
+        Ok(foretell::Model::from_bytes(bytes, "these bytes").map_err(raised)?.into())
+    }
+
+    #[getter]
+    fn actions(&self) -> Vec<String> {
+        self.model.alphabet().actions().to_vec()
+    }
+
+    #[getter]
+    fn observations(&self) -> Vec<String> {
+        shown(self.model.alphabet())
+    }
+
+    /// For each observation whether it ends the episode.
+    #[getter]
+    fn terminal(&self) -> Vec<bool> {
+        self.model.alphabet().observations().iter().map(|symbol| symbol.terminal).collect()
+    }
+
+    #[getter]
+    fn observes_rewards(&self) -> bool {
+        self.model.alphabet().observes_rewards()
+    }
+
+    #[getter]
+    fn rank(&self) -> usize {
+        self.model.rank()
+    }
+
+    #[getter]
+    fn params<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        dict(py, self.model.params())
+    }
+
+    #[getter]
+    fn spectrum<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_slice(py, self.model.spectrum())
+    }
+
+    /// Episodes and steps that it was learned from, and bad episodes that were dropped.
+    #[getter]
+    fn trained_on(&self) -> (u64, u64, u64) {
+        let (episodes, steps) = self.model.trained_on();
+        (episodes, steps, self.model.skipped())
+    }
+
+    /// "exact" or "compressed", if it keeps moments.
+    #[getter]
+    fn moments(&self) -> Option<&'static str> {
+        self.moments.as_ref().map(|moments| if moments.is_exact() { "exact" } else { "compressed" })
+    }
+
+    /// Models that are averaged, 1 if it is no ensemble.
+    #[getter]
+    fn members(&self) -> usize {
+        1 + self.model.ensemble().members.len()
+    }
+
+    /// How many states the POMDP has, if it was refined.
+    #[getter]
+    fn states(&self) -> Option<usize> {
+        self.model.refined().map(|refined| refined.pomdp.states().len())
+    }
+
+    /// Whether the POMDP knows rewards.
+    #[getter]
+    fn has_rewards(&self) -> bool {
+        self.model.refined().is_some_and(|refined| refined.pomdp.has_rewards())
+    }
+
+    /// The POMDP in Cassandra's format.
+    fn pomdp(&self) -> Option<String> {
+        self.model.refined().map(|refined| refined.pomdp.to_cassandra())
+    }
+
+    /// The linear model alone.
+    fn linear(&self) -> Model {
+        let model = Arc::new((*self.model).clone().without_ensemble().without_refinement());
+        Model { model, moments: self.moments.clone() }
+    }
+
+    /// The model with another weight of the n-gram.
+    fn with_mix(&self, mix: f64) -> PyResult<Model> {
+        let model = Arc::new((*self.model).clone().with_mix(mix).map_err(raised)?);
+        Ok(Model { model, moments: self.moments.clone() })
+    }
+
+    /// What made its symbols of measurements.
+    #[getter]
+    fn encoding(&self) -> Option<&str> {
+        self.model.encoding()
+    }
+
+    fn with_encoding(&self, encoding: Option<String>) -> Model {
+        Model { model: Arc::new((*self.model).clone().with_encoding(encoding)), moments: self.moments.clone() }
+    }
+
+    /// The POMDP of a refined model, at work.
+    fn environment(&self, seed: u64) -> PyResult<Rehearsal> {
+        if self.model.refined().is_none() {
+            return Err(PyValueError::new_err("the model is linear, and no POMDP; refine it first"));
+        }
+        let world = Latent::new(self.model.clone(), |model| model.refined().expect("it was looked for").pomdp.environment());
+        let mut rehearsal = Rehearsal { world, rng: Seed(seed).rng() };
+        rehearsal.reset(None);
+        Ok(rehearsal)
+    }
+
+    /// c₁
+    #[getter]
+    fn initial<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_slice(py, self.model.initial())
+    }
+
+    /// c_∞
+    #[getter]
+    fn normalizer<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_slice(py, self.model.normalizer())
+    }
+
+    /// C_ao, if the pair was met.
+    #[pyo3(signature = (a, o, *, terminated = false, reward = None))]
+    fn operator<'py>(
+        &self,
+        py: Python<'py>,
+        a: &Bound<'py, PyAny>,
+        o: &Bound<'py, PyAny>,
+        terminated: bool,
+        reward: Option<f64>,
+    ) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
+        let alphabet = self.model.alphabet();
+        let ao = ActionObservation { action: action(alphabet, a)?, observation: observation(alphabet, o, terminated, reward)? };
+        let n = self.model.rank();
+        self.model.operator(ao).map(|values| PyArray1::from_slice(py, values).reshape([n, n])).transpose()
+    }
+
+    /// The state at the start of an episode.
+    fn filter(&self) -> Filter {
+        Filter { state: State::new(self.model.clone(), |model| PredictiveState::new(model)) }
+    }
+}
+
+self_cell! {
+    struct Latent {
+        owner: Arc<foretell::Model>,
+        #[covariant]
+        dependent: PomdpEnvironment,
+    }
+}
+
+/// The POMDP of a refined model, at work.
+#[pyclass(module = "foretell", name = "Rehearsal")]
+pub struct Rehearsal {
+    world: Latent,
+    rng: Rng,
+}
+
+#[pymethods]
+impl Rehearsal {
+    /// Begins an episode; with a seed, always the same one.
+    #[pyo3(signature = (seed = None))]
+    fn reset(&mut self, seed: Option<u64>) {
+        if let Some(seed) = seed {
+            self.rng = Seed(seed).rng();
+        }
+        let Rehearsal { world, rng } = self;
+        world.with_dependent_mut(|_, world| world.reset(rng));
+    }
+
+    /// Takes an action, by number; returns the number of the observation and the reward.
+    fn step(&mut self, a: u32) -> PyResult<(u32, f64)> {
+        let Rehearsal { world, rng } = self;
+        let alphabet = world.borrow_owner().alphabet();
+        if a as usize >= alphabet.actions().len() {
+            return Err(PyIndexError::new_err(format!("there is no action {a}")));
+        }
+        let Outcome { observation, reward } = world.with_dependent_mut(|_, world| world.step(Action(a), rng));
+        Ok((observation.0, reward))
+    }
+}
+
+self_cell! {
+    struct State {
+        owner: Arc<foretell::Model>,
+        #[covariant]
+        dependent: PredictiveState,
+    }
+}
+
+/// The state of a model in an episode.
+#[pyclass(module = "foretell", name = "Filter")]
+pub struct Filter {
+    state: State,
+}
+
+impl Filter {
+    fn state(&self) -> &PredictiveState<'_> {
+        self.state.borrow_dependent()
+    }
+
+    fn pairs(&self, test: Vec<(Bound<'_, PyAny>, Bound<'_, PyAny>)>) -> PyResult<Vec<ActionObservation>> {
+        let alphabet = self.state.borrow_owner().alphabet();
+        let pair = |(a, o): &(Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+            Ok(ActionObservation { action: action(alphabet, a)?, observation: observation(alphabet, o, false, None)? })
+        };
+        test.iter().map(pair).collect()
+    }
+
+    fn plan(&self, actions: Vec<Bound<'_, PyAny>>) -> PyResult<Vec<Action>> {
+        let alphabet = self.state.borrow_owner().alphabet();
+        actions.iter().map(|a| action(alphabet, a)).collect()
+    }
+}
+
+#[pymethods]
+impl Filter {
+    /// Begins an episode.
+    fn reset(&mut self) {
+        self.state.with_dependent_mut(|_, state| state.reset());
+    }
+
+    /// Takes a step into account; returns the probability that the observation was given.
+    #[pyo3(signature = (a, o, *, terminated = false, reward = None))]
+    fn update(&mut self, a: &Bound<'_, PyAny>, o: &Bound<'_, PyAny>, terminated: bool, reward: Option<f64>) -> PyResult<f64> {
+        self.state.with_dependent_mut(|model, state| {
+            let alphabet = model.alphabet();
+            let ao =
+                ActionObservation { action: action(alphabet, a)?, observation: observation(alphabet, o, terminated, reward)? };
+            Ok(state.update(ao))
+        })
+    }
+
+    /// Takes an action into account whose observation is missing.
+    fn update_missing(&mut self, a: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.state.with_dependent_mut(|model, state| {
+            state.update_missing(action(model.alphabet(), a)?);
+            Ok(())
+        })
+    }
+
+    /// The probability of every observation after an action, in the order of the model's.
+    fn predict<'py>(&mut self, py: Python<'py>, a: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        self.state.with_dependent_mut(|model, state| {
+            let a = action(model.alphabet(), a)?;
+            Ok(PyArray1::from_slice(py, state.predict(a)))
+        })
+    }
+
+    /// How far the models of halves of the logs are from what was predicted last; empty without an ensemble.
+    #[getter]
+    fn spread<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_slice(py, self.state().spread())
+    }
+
+    /// What is left for observations that were never met.
+    #[getter]
+    fn unseen(&self) -> f64 {
+        self.state().unseen()
+    }
+
+    /// How often an observation came that the model held impossible.
+    #[getter]
+    fn lost(&self) -> u64 {
+        self.state().lost()
+    }
+
+    /// The state: predictions, or the belief of a refined model.
+    #[getter]
+    fn state_vector<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_slice(py, self.state().state())
+    }
+
+    /// The probability that these pairs come next, given their actions.
+    fn probability(&self, test: Vec<(Bound<'_, PyAny>, Bound<'_, PyAny>)>) -> PyResult<f64> {
+        Ok(self.state().probability(&self.pairs(test)?))
+    }
+
+    /// One row for each action of a plan: the probability of every observation then.
+    fn forecast<'py>(&self, py: Python<'py>, actions: Vec<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let rows = self.state().forecast(&self.plan(actions)?);
+        PyArray2::from_vec2(py, &rows).map_err(|e| PyValueError::new_err(e.to_string()))
+    }
+
+    /// Observations that might answer a plan, by number, drawn `n` times.
+    fn sample(&self, actions: Vec<Bound<'_, PyAny>>, n: u64, seed: u64) -> PyResult<Vec<Vec<u32>>> {
+        let plan = self.plan(actions)?;
+        let drawn = |i| self.state().sample(&plan, &mut Seed(seed).stream("predict").index(i).rng());
+        Ok((0..n).map(|i| drawn(i).into_iter().map(|o| o.0).collect()).collect())
+    }
+}

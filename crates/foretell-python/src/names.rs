@@ -1,0 +1,68 @@
+//! Names of actions and observations as Python gives them.
+
+use foretell::{Action, Alphabet, Error, Observation, ObservationSymbol};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyString, PyTuple};
+
+use crate::error::raised;
+
+/// Between the parts of a name that is made of several, as in files.
+const SEPARATOR: &str = "|";
+/// What is shown behind the name of an observation that ends the episode.
+const END: &str = " [end]";
+
+/// The name of a symbol: a string as it is, a whole number or a truth value as in files, a tuple, list or array of these joined.
+pub fn name(symbol: &Bound<'_, PyAny>) -> PyResult<String> {
+    if let Ok(text) = symbol.cast::<PyString>() {
+        return text.extract();
+    }
+    if symbol.cast::<PyTuple>().is_ok() || symbol.cast::<PyList>().is_ok() {
+        let parts = symbol.try_iter()?.map(|part| name(&part?)).collect::<PyResult<Vec<_>>>()?;
+        return Ok(parts.join(SEPARATOR));
+    }
+    // Of NumPy: arrays become lists, and scalars Python's own.
+    if let Ok(plain) = symbol.call_method0("tolist") {
+        return name(&plain);
+    }
+    if let Ok(truth) = symbol.extract::<bool>() {
+        return Ok(truth.to_string());
+    }
+    if let Ok(number) = symbol.extract::<i128>() {
+        return Ok(number.to_string());
+    }
+    match symbol.extract::<f64>() {
+        Ok(number) if number.is_finite() && number.fract() == 0.0 => Ok((number + 0.0).to_string()),
+        _ => {
+            Err(PyTypeError::new_err(format!("{} is no name: give a string, a whole number, or a tuple of them", symbol.repr()?)))
+        }
+    }
+}
+
+/// The action of that name.
+pub fn action(alphabet: &Alphabet, symbol: &Bound<'_, PyAny>) -> PyResult<Action> {
+    let name = name(symbol)?;
+    let known = || alphabet.actions().iter().map(String::as_str);
+    alphabet.action(&name).ok_or_else(|| raised(Error::unknown("action", &name, known())))
+}
+
+/// The observation of that name, which ends the episode or does not; one beyond the alphabet if it was never met. `wall [end]`, as
+/// it is shown, ends it whatever is said.
+pub fn observation(alphabet: &Alphabet, symbol: &Bound<'_, PyAny>, terminal: bool, reward: Option<f64>) -> PyResult<Observation> {
+    let name = name(symbol)?;
+    let ends = name.strip_suffix(END).filter(|_| alphabet.observation(&name).is_none());
+    let symbol = ObservationSymbol { name: ends.unwrap_or(&name).to_string(), terminal: terminal || ends.is_some() };
+    let known = match reward {
+        // By its name alone it may be one that tells the reward already.
+        _ if !alphabet.observes_rewards() => alphabet.same_observation(&symbol),
+        Some(reward) => alphabet.same_observation(&symbol.with_reward(reward)),
+        None if symbol.split_reward().is_some() => alphabet.same_observation(&symbol),
+        None => return Err(PyValueError::new_err("observations of this model tell rewards: give the reward as well")),
+    };
+    Ok(known.unwrap_or(Observation(alphabet.observations().len() as u32)))
+}
+
+/// Observations as they are shown: those that end an episode have ` [end]` behind.
+pub fn shown(alphabet: &Alphabet) -> Vec<String> {
+    alphabet.observations().iter().map(ToString::to_string).collect()
+}

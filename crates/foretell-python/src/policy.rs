@@ -1,0 +1,139 @@
+//! Policies, and their place in an episode.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use foretell::plan::Greedy;
+use foretell::{ActionObservation, Plan, Policy as _};
+use numpy::PyArray1;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use self_cell::self_cell;
+
+use crate::convert::dict;
+use crate::error::raised;
+use crate::model::Model;
+use crate::names::{action, observation, shown};
+
+/// A policy that was planned.
+#[pyclass(frozen, module = "foretell", name = "Policy")]
+pub struct Policy {
+    pub plan: Arc<Plan>,
+}
+
+impl From<Plan> for Policy {
+    fn from(plan: Plan) -> Policy {
+        Policy { plan: Arc::new(plan) }
+    }
+}
+
+#[pymethods]
+impl Policy {
+    #[staticmethod]
+    fn load(path: PathBuf) -> PyResult<Policy> {
+        Ok(Plan::load(path).map_err(raised)?.into())
+    }
+
+    fn save(&self, path: PathBuf) -> PyResult<()> {
+        self.plan.save(path).map_err(raised)
+    }
+
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.plan.to_bytes())
+    }
+
+    #[staticmethod]
+    fn from_bytes(bytes: &[u8]) -> PyResult<Policy> {
+        Ok(Plan::from_bytes(bytes, "these bytes").map_err(raised)?.into())
+    }
+
+    #[getter]
+    fn actions(&self) -> Vec<String> {
+        self.plan.alphabet().actions().to_vec()
+    }
+
+    #[getter]
+    fn observations(&self) -> Vec<String> {
+        shown(self.plan.alphabet())
+    }
+
+    #[getter]
+    fn observes_rewards(&self) -> bool {
+        self.plan.alphabet().observes_rewards()
+    }
+
+    #[getter]
+    fn params<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        dict(py, self.plan.params())
+    }
+
+    /// The model that keeps the state, if it has one.
+    #[getter]
+    fn model(&self) -> Option<Model> {
+        self.plan.model().map(|model| model.clone().into())
+    }
+
+    /// The policy at the start of an episode.
+    fn start(&self) -> Run {
+        Run { greedy: Mutex::new(AtWork::new(self.plan.clone(), |plan| plan.policy())) }
+    }
+}
+
+self_cell! {
+    struct AtWork {
+        owner: Arc<Plan>,
+        #[covariant]
+        dependent: Greedy,
+    }
+}
+
+/// A policy in an episode.
+#[pyclass(module = "foretell", name = "Run")]
+pub struct Run {
+    /// Python's objects go from thread to thread.
+    greedy: Mutex<AtWork>,
+}
+
+impl Run {
+    fn greedy(&mut self) -> &mut AtWork {
+        self.greedy.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl Run {
+    /// Begins an episode.
+    fn reset(&mut self) {
+        self.greedy().with_dependent_mut(|_, greedy| greedy.reset());
+    }
+
+    /// The best action, by number.
+    #[getter]
+    fn best(&mut self) -> u32 {
+        self.greedy().borrow_dependent().best().0
+    }
+
+    /// What it thinks of every action.
+    #[getter]
+    fn values<'py>(&mut self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_vec(py, self.greedy().borrow_dependent().values())
+    }
+
+    /// Where it stands.
+    #[getter]
+    fn state_vector<'py>(&mut self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_slice(py, self.greedy().borrow_dependent().state())
+    }
+
+    /// Sees what an action led to.
+    #[pyo3(signature = (a, o, *, terminated = false, reward = None))]
+    fn observe(&mut self, a: &Bound<'_, PyAny>, o: &Bound<'_, PyAny>, terminated: bool, reward: Option<f64>) -> PyResult<()> {
+        self.greedy().with_dependent_mut(|plan, greedy| {
+            let alphabet = plan.alphabet();
+            let ao =
+                ActionObservation { action: action(alphabet, a)?, observation: observation(alphabet, o, terminated, reward)? };
+            greedy.observe(ao);
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,94 @@
+"""One list of parameters: the library's. Signatures, docstrings and recipes agree with it."""
+
+import inspect
+import re
+
+import pytest
+
+import foretell as ft
+from foretell import _native
+
+EXTRAS = {
+    "learn": {"logs", "preset", "refine", "ensemble", "keep_moments", "memory", "progress"},
+    "refine": {"model", "logs", "progress"},
+    "plan": {"model", "logs", "preset", "progress"},
+}
+
+
+def fields(*verbs):
+    return {name: meaning for verb in verbs for name, meaning in _native.parameters(verb, "default")[0]}
+
+
+def documented(function):
+    """The parameters of a numpydoc docstring and what it says of them."""
+    section = inspect.getdoc(function).split("Parameters\n----------\n")[1].split("\n\n")[0]
+    parts = re.split(r"^(\S.*?) : .*$", section, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], [" ".join(text.split()) for text in parts[2::2]]))
+
+
+@pytest.mark.parametrize(("verb", "of"), [("learn", ("learn", "refine")), ("refine", ("refine",)), ("plan", ("plan",))])
+def test_signatures_and_docstrings_are_those_of_the_library(verb, of):
+    function, known = getattr(ft, verb), fields(*of)
+    parameters = inspect.signature(function).parameters
+    assert set(parameters) - EXTRAS[verb] == set(known)
+    for name in known:
+        assert parameters[name].kind is inspect.Parameter.KEYWORD_ONLY
+        assert parameters[name].default is None, "the library has the default"
+    said = documented(function)
+    for name, meaning in known.items():
+        assert said[name] == meaning
+
+
+def test_every_literal_is_what_the_library_takes():
+    """Values of the type hints are accepted, and no others are listed by the error."""
+    logs = ft.sample("tiger", episodes=5, max_steps=5, seed=1)
+    for function, native in [
+        (ft.learn, lambda params: _native.learn(logs._native, "default", params, None, None, None, 1 << 30, None)),
+        (ft.plan, lambda params: _native.plan(ft.learn(logs, rank=1)._native, logs._native, "default", params, None)),
+    ]:
+        hints = inspect.get_annotations(function, eval_str=True)
+        for name, meaning in fields(function.__name__).items():
+            options = re.findall(r"Literal\[(.*?)\]", str(hints[name]))
+            if not options:
+                continue
+            values = set(re.findall(r"'(.*?)'", options[0]))
+            with pytest.raises(TypeError) as refused:
+                native({name: "no such value"})
+            assert values == set(re.findall(r"`(.*?)`", str(refused.value))) - {"no such value"}, name
+
+
+def test_the_estimator_has_the_parameters_of_learn():
+    sklearn = pytest.importorskip("sklearn")
+    assert sklearn
+    names = set(inspect.signature(ft.sklearn.PredictiveStateModel).parameters)
+    assert names == (set(fields("learn")) - {"seed"}) | {"preset", "refine", "random_state"}
+
+
+def test_an_unknown_parameter_is_named():
+    logs = ft.sample("tiger", episodes=5, seed=1)
+    with pytest.raises(TypeError, match="rnak"):
+        ft.learn(logs, rnak=5)
+    with pytest.raises(TypeError, match="rnak"):
+        ft.search(logs, rnak=5)
+    with pytest.raises(ValueError, match="rank = 0: must be at least 1"):
+        ft.learn(logs, rank=0)
+
+
+def test_the_native_stub_is_complete():
+    """Every name of the native part is in its stub, and the other way round."""
+    import ast
+    from pathlib import Path
+
+    tree = ast.parse((Path(ft.__file__).parent / "_native.pyi").read_text())
+    stub = {}
+    for node in tree.body:
+        match node:
+            case ast.ClassDef(name=name, body=body):
+                stub[name] = {part.name for part in body if isinstance(part, ast.FunctionDef)} - {"__init__", "__len__"}
+            case ast.FunctionDef(name=name):
+                stub[name] = None
+    real = {name for name in dir(_native) if not name.startswith("_")}
+    assert set(stub) == real
+    for name, methods in stub.items():
+        if methods is not None:
+            assert methods == {part for part in dir(getattr(_native, name)) if not part.startswith("_")}, name

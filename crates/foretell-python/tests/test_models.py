@@ -1,0 +1,218 @@
+"""Models and policies: what they say, and that library, command line and Python agree bit for bit."""
+
+import json
+import math
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pytest
+
+import foretell as ft
+
+BINARY = os.environ.get("FORETELL_BINARY")
+needs_binary = pytest.mark.skipif(BINARY is None, reason="FORETELL_BINARY names the command line to compare with")
+
+
+@pytest.fixture(scope="module")
+def maze():
+    return ft.sample("colored-gridworld", episodes=400, seed=1)
+
+
+@pytest.fixture(scope="module")
+def model(maze):
+    return ft.learn(maze, rank=10, test_dim=128, history_dim=128)
+
+
+@pytest.fixture(scope="module")
+def tiger():
+    logs = ft.sample("tiger", episodes=2000, seed=1)
+    return logs, ft.learn(logs, refine=True)
+
+
+def test_probabilities_add_up(model):
+    for action in model.actions:
+        state = model.filter()
+        assert math.isclose(sum(state.predict(action).values()) + state.unseen, 1, abs_tol=1e-12)
+
+
+def test_a_filter_steps_as_predictions_do(model, maze):
+    episode = next(iter(maze))
+    state, probability = model.filter(), 1.0
+    for i, (a, o, _) in enumerate(episode[:5]):
+        before = model.predict([(a, o) for a, o, _ in episode[:i]], action=a)[o]
+        given = state.update(a, o)
+        assert math.isclose(before, given, rel_tol=1e-12)
+        probability *= given
+    assert math.isclose(model.probability([(a, o) for a, o, _ in episode[:5]]), probability, rel_tol=1e-9)
+
+
+def test_operators_give_what_the_model_predicts(model):
+    """c_∞ᵀ C_ao c₁ is P(a, o) at the start, up to the share of the action."""
+    a = model.actions[0]
+    joint = {}
+    for o in model.observations:
+        operator = model.operator(a, o)
+        if operator is not None and not o.endswith("[end]"):
+            joint[o] = float(model.normalizer @ operator @ model.initial)
+    predicted = model.predict(action=a)
+    likely = [o for o in joint if joint[o] > 0.01]
+    total = sum(joint[o] for o in likely)
+    for o in likely:
+        assert math.isclose(joint[o] / total, predicted[o] / sum(predicted[x] for x in likely), rel_tol=0.02)
+
+
+def test_forecasts_samples_and_gaps(model):
+    plan = [model.actions[0]] * 3
+    forecast = model.forecast(actions=plan)
+    assert len(forecast) == 3 and all(abs(sum(step.values()) - 1) < 0.05 for step in forecast)
+    drawn = model.sample(actions=plan, n=5, seed=1)
+    assert drawn == model.sample(actions=plan, n=5, seed=1) and len(drawn) == 5
+    assert model.predict([(plan[0], None)], action=plan[0]) != model.predict(action=plan[0])
+
+
+def test_models_and_policies_survive_files_and_pickles(tiger, tmp_path):
+    logs, model = tiger
+    model.save(tmp_path / "model.safetensors")
+    policy = ft.plan(model, logs, discount=0.95)
+    policy.save(tmp_path / "policy.safetensors")
+    for again in (ft.load(tmp_path / "model.safetensors"), pickle.loads(pickle.dumps(model))):
+        assert again.predict(action="listen") == model.predict(action="listen")
+    for again in (ft.load(tmp_path / "policy.safetensors"), pickle.loads(pickle.dumps(policy))):
+        assert again.start().values == policy.start().values
+    with pytest.raises(FileNotFoundError):
+        ft.load(tmp_path / "none.safetensors")
+    (tmp_path / "other").write_text("x")
+    with pytest.raises(ValueError, match="other"):
+        ft.load(tmp_path / "other")
+
+
+def test_the_tiger_is_heard_and_avoided(tiger):
+    logs, model = tiger
+    policy = ft.plan(model, logs, discount=0.95)
+    run = policy.start()
+    assert run.action == "listen"
+    run.observe("growl-left")
+    run.observe("growl-left")
+    assert run.action == "open-right" == max(run.values, key=run.values.get)
+    earned = ft.evaluate(policy, "tiger", episodes=2000)
+    assert earned.discounted_return > 15
+    by_logs = ft.evaluate(policy, ft.sample("tiger", episodes=200, seed=2), episodes=200)
+    assert isinstance(by_logs, ft.LogValue) and by_logs.logged.discounted_return < 0
+    more = ft.sample("tiger", episodes=50, policy=policy, epsilon=0.2, seed=3)
+    assert more.summary()["has_action_probabilities"]
+
+
+def test_updates_and_merges_are_what_learning_from_all_gives():
+    parts = [ft.sample("tiger", episodes=200, seed=seed) for seed in (1, 2)]
+    names = [np.array(logs.actions)[logs.to_numpy()["action"]] for logs in parts]
+    assert all(len(part) for part in names)
+    kept = [ft.learn(logs, rank=3, keep_moments=True) for logs in parts]
+    updated, merged = ft.update(kept[0], parts[1]), ft.merge(*kept)
+    assert updated.trained_on == merged.trained_on == (400, sum(len(x) for x in names))
+    for history in ([], [("listen", "growl-left")]):
+        a, b = (m.predict(history, action="listen") for m in (updated, merged))
+        assert a == b
+    with pytest.raises(ValueError, match="keep_moments=True"):
+        ft.update(ft.learn(parts[0], rank=3), parts[1])
+
+
+def test_scores_and_search(tiger):
+    logs, model = tiger
+    score = ft.score(model, ft.sample("tiger", episodes=300, seed=2), truth="tiger")
+    assert score.truth is not None and abs(score.truth[0].log_likelihood - score.horizons[0].log_likelihood) < 0.02
+    assert "uniform" in score.baselines and "<table>" in score._repr_html_()
+    found = ft.search(ft.sample("tiger", episodes=100, seed=1), test_dim=32, history_dim=32, max_test_length=2, budget=0)
+    assert found.chosen.gain >= 0 and ft.learn(logs, **found.params).rank == found.params["rank"]
+
+
+def test_ensembles_say_how_sure_they_are():
+    model = ft.learn(ft.sample("tiger", episodes=200, seed=1), rank=3, ensemble=2)
+    assert model.filter().spread("listen") and "ensemble of 2" in repr(model)
+
+
+def test_unknown_names_are_told(model):
+    with pytest.raises(ValueError, match='action "up" is not known; known: '):
+        model.predict(action="up")
+    state = model.filter()
+    assert state.update(model.actions[0], "never seen") == pytest.approx(state.unseen)
+    with pytest.raises(TypeError, match="is no name"):
+        model.predict(action=object())
+
+
+def test_domains_run():
+    names = [domain.name for domain in ft.domains()]
+    assert {"tiger", "colored-gridworld", "pocman"} <= set(names)
+    tiger = ft.Domain("tiger").simulator(seed=1)
+    assert tiger.step("listen")[1] == -1
+    with pytest.raises(ValueError, match="neither a built-in domain"):
+        ft.Domain("no such thing")
+    with pytest.raises(ValueError, match="is not known"):
+        tiger.step("jump")
+
+
+def test_progress_is_told_and_may_stop_the_work(maze):
+    told = []
+    ft.learn(maze, refine=True, progress=lambda what, done, of: told.append((what, done, of)))
+    assert {what for what, _, _ in told} <= {"reading", "learning", "second pass", "refining"} and told
+
+    def stop(what, done, of):
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        ft.learn(maze, refine=True, progress=stop)
+
+
+def test_ctrl_c_works_within_a_second(tmp_path):
+    """A long learn is interrupted as Ctrl-C does it."""
+    script = textwrap.dedent(
+        """
+        import foretell as ft, time
+        logs = ft.sample("pocman", episodes=20_000, seed=1)
+        print("begin", flush=True)
+        try:
+            ft.learn(logs, refine=True, ensemble=20)
+        except KeyboardInterrupt:
+            print("stopped", time.time(), flush=True)
+        """
+    )
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "begin\n"
+    time.sleep(1.0)
+    sent = time.time()
+    process.send_signal(signal.SIGINT)
+    words = process.stdout.readline().split()
+    process.kill()
+    assert words[0] == "stopped" and float(words[1]) - sent < 1.0
+
+
+@needs_binary
+def test_python_and_the_command_line_write_the_same_bytes(tmp_path):
+    def run(*args):
+        return subprocess.run([BINARY, "-q", *args], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+
+    run("sample", "colored-gridworld", "--episodes", "500", "--seed", "7", "-o", "walks.csv")
+    ft.sample("colored-gridworld", episodes=500, seed=7).write(tmp_path / "python.csv")
+    assert (tmp_path / "python.csv").read_bytes() == (tmp_path / "walks.csv").read_bytes()
+
+    run("learn", "walks.csv", "--refine", "--rank", "10", "--seed", "3", "-o", "model.safetensors")
+    logs = ft.read(tmp_path / "walks.csv")
+    model = ft.learn(logs, refine=True, rank=10, seed=3)
+    model.save(tmp_path / "python.safetensors")
+    assert (tmp_path / "python.safetensors").read_bytes() == (tmp_path / "model.safetensors").read_bytes()
+
+    run("plan", "model.safetensors", "walks.csv", "-o", "policy.safetensors")
+    ft.plan(model, logs).save(tmp_path / "python-policy.safetensors")
+    assert (tmp_path / "python-policy.safetensors").read_bytes() == (tmp_path / "policy.safetensors").read_bytes()
+
+    told = json.loads(run("evaluate", "policy.safetensors", "--domain", "colored-gridworld", "--episodes", "200", "--json"))
+    earned = ft.evaluate(ft.Policy.load(tmp_path / "policy.safetensors"), "colored-gridworld", episodes=200)
+    assert told["discounted_return"] == earned.discounted_return
+
+    told = json.loads(run("score", "model.safetensors", "walks.csv", "--json"))
+    assert told["per_step"] == ft.score(model, logs).per_step
