@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use foretell::{Alphabet, LearnOverrides, LearnParams, Projection};
+use foretell::{LearnOverrides, LearnParams, Projection};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -80,16 +80,6 @@ impl Recipe {
     /// flag.
     pub fn params_to_refine(&self) -> anyhow::Result<LearnParams> {
         Ok(LearnParams { mix: self.overrides.mix.unwrap_or(0.0), ..self.params()? })
-    }
-}
-
-/// Logs with an action that a model or policy does not know cannot be used with it.
-pub fn refuse_new_actions(read: &Alphabet, known: &Alphabet, whose: &str) -> anyhow::Result<()> {
-    match read.actions()[known.actions().len()..].first() {
-        Some(name) => {
-            anyhow::bail!("the logs have the action {name:?}, which the {whose} does not know; learn from logs that have it")
-        }
-        None => Ok(()),
     }
 }
 

@@ -8,7 +8,6 @@ use pyo3::prelude::*;
 use self_cell::self_cell;
 
 use crate::error::raised;
-use crate::logs::observation_at;
 use crate::names::shown;
 
 /// A domain: a built-in system, a `.POMDP` file or the map of a maze.
@@ -70,17 +69,24 @@ impl Domain {
         self.domain.pomdp().map(|pomdp| pomdp.to_cassandra())
     }
 
-    /// An observation in words.
-    fn describe(&self, o: usize) -> PyResult<String> {
-        Ok(self.domain.describe(observation_at(self.domain.alphabet(), o)?))
-    }
-
     /// The system itself, at work.
     fn environment(&self, seed: u64) -> Simulator {
-        let world = World::new(self.domain.clone(), |domain| domain.environment());
-        let mut simulator = Simulator { world: Mutex::new(world), rng: Seed(seed).rng() };
-        simulator.reset(None);
-        simulator
+        Simulator::new(System::Domain(self.domain.clone()), seed)
+    }
+}
+
+/// What can be at work: a domain, or the POMDP of a refined model.
+pub enum System {
+    Domain(Arc<foretell::Domain>),
+    Model(Arc<foretell::Model>),
+}
+
+impl System {
+    fn environment(&self) -> Boxed<'_> {
+        match self {
+            System::Domain(domain) => domain.environment(),
+            System::Model(model) => Box::new(model.refined().expect("only refined models are at work").pomdp.environment()),
+        }
     }
 }
 
@@ -88,18 +94,32 @@ type Boxed<'a> = Box<dyn Environment + Send + 'a>;
 
 self_cell! {
     struct World {
-        owner: Arc<foretell::Domain>,
+        owner: System,
         #[covariant]
         dependent: Boxed,
     }
 }
 
-/// A domain at work.
+/// A system at work.
 #[pyclass(module = "foretell", name = "Simulator")]
 pub struct Simulator {
     /// Python's objects go from thread to thread.
     world: Mutex<World>,
     rng: Rng,
+}
+
+impl Simulator {
+    /// At the start of an episode.
+    pub fn new(system: System, seed: u64) -> Simulator {
+        let mut simulator = Simulator { world: Mutex::new(World::new(system, System::environment)), rng: Seed(seed).rng() };
+        simulator.reset(None);
+        simulator
+    }
+
+    fn with<R>(&mut self, what: impl FnOnce(&mut Boxed<'_>, &mut Rng) -> R) -> R {
+        let Simulator { world, rng } = self;
+        world.get_mut().unwrap_or_else(PoisonError::into_inner).with_dependent_mut(|_, world| what(world, rng))
+    }
 }
 
 #[pymethods]
@@ -110,37 +130,30 @@ impl Simulator {
         if let Some(seed) = seed {
             self.rng = Seed(seed).rng();
         }
-        let Simulator { world, rng } = self;
-        let world = world.get_mut().unwrap_or_else(PoisonError::into_inner);
-        world.with_dependent_mut(|_, world| world.reset(rng));
+        self.with(|world, rng| world.reset(rng));
     }
 
     /// Takes an action, by number; returns the number of the observation and the reward.
     fn step(&mut self, a: u32) -> PyResult<(u32, f64)> {
-        let Simulator { world, rng } = self;
-        let world = world.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let actions = world.borrow_owner().alphabet().actions().len();
-        if a as usize >= actions {
-            return Err(PyIndexError::new_err(format!("there is no action {a}: they are numbered from 0 to {}", actions - 1)));
-        }
-        let Outcome { observation, reward } = world.with_dependent_mut(|_, world| world.step(Action(a), rng));
-        Ok((observation.0, reward))
+        self.with(|world, rng| {
+            let actions = world.alphabet().actions().len();
+            if a as usize >= actions {
+                let problem = format!("there is no action {a}: they are numbered from 0 to {}", actions - 1);
+                return Err(PyIndexError::new_err(problem));
+            }
+            let Outcome { observation, reward } = world.step(Action(a), rng);
+            Ok((observation.0, reward))
+        })
     }
 
     /// The hidden state, drawn.
     fn picture(&mut self) -> String {
-        self.world.get_mut().unwrap_or_else(PoisonError::into_inner).borrow_dependent().picture()
+        self.with(|world, _| world.picture())
     }
 }
 
-/// Names of the built-in domains, and the steps after which their episodes are cut.
+/// The built-in domains: their names, and the steps after which their episodes are cut.
 #[pyfunction]
-pub fn domain_horizons() -> Vec<(String, usize)> {
+pub fn built_in() -> Vec<(String, usize)> {
     domains::all().into_iter().map(|domain| (domain.name, domain.horizon)).collect()
-}
-
-/// Names of the built-in domains.
-#[pyfunction]
-pub fn domain_names() -> Vec<String> {
-    domains::all().into_iter().map(|domain| domain.name).collect()
 }

@@ -16,11 +16,13 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use super::domain::{Domain, Simulator, domain_horizons, domain_names};
+    use super::domain::{Domain, Simulator, built_in};
     #[pymodule_export]
     use super::logs::Logs;
     #[pymodule_export]
-    use super::model::{Filter, Model, Rehearsal};
+    use super::model::{Filter, Model};
+    #[pymodule_export]
+    use super::names::name_of;
     #[pymodule_export]
     use super::policy::{Policy, Run};
     #[pymodule_export]

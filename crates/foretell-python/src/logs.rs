@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchReader, StringArray};
-use foretell::log::{OnBadEpisode, ReadOptions, Writer};
-use foretell::{Alphabet, End, Observation, Summary, Trajectory};
+use foretell::log::{ObservationCount, OnBadEpisode, ReadOptions, Writer};
+use foretell::{Alphabet, End, ObservationSymbol, Summary, Trajectory};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -14,7 +14,7 @@ use pyo3::types::{PyCapsule, PyDict, PyList};
 
 use crate::convert::dict;
 use crate::error::raised;
-use crate::names::{name, shown};
+use crate::names::name;
 use crate::task;
 
 /// What tables in memory are called in errors.
@@ -29,9 +29,9 @@ pub struct Logs {
 }
 
 /// All episodes, in memory.
-pub struct Loaded {
-    pub alphabet: Alphabet,
-    pub episodes: Vec<Trajectory>,
+struct Loaded {
+    alphabet: Alphabet,
+    episodes: Vec<Trajectory>,
 }
 
 impl From<foretell::Logs> for Logs {
@@ -50,31 +50,22 @@ impl Logs {
             return Ok(loaded.clone());
         }
         let logs = self.logs.clone();
-        let loaded = task::run(py, None, move |task| load(&logs, Alphabet::default(), task))?;
+        let loaded = task::run(py, None, move |_| {
+            let mut reader = logs.open(Alphabet::default())?;
+            let episodes = reader.by_ref().collect::<foretell::Result<_>>()?;
+            Ok(Loaded { alphabet: reader.into_alphabet(), episodes })
+        })?;
         Ok(self.loaded.get_or_init(|| Arc::new(loaded)).clone())
     }
 
     fn summarised(&self, py: Python<'_>) -> PyResult<&Summary> {
-        if self.summary.get().is_none() {
-            let logs = self.logs.clone();
-            let summary = task::run(py, None, move |_| Summary::of(&logs))?;
-            return Ok(self.summary.get_or_init(|| summary));
+        if let Some(summary) = self.summary.get() {
+            return Ok(summary);
         }
-        Ok(self.summary.get().expect("it is there"))
+        let logs = self.logs.clone();
+        let summary = task::run(py, None, move |_| Summary::of(&logs))?;
+        Ok(self.summary.get_or_init(|| summary))
     }
-}
-
-/// Reads all episodes, over an alphabet that begins with the given one.
-pub fn load(logs: &foretell::Logs, alphabet: Alphabet, task: &task::Task) -> foretell::Result<Loaded> {
-    let mut reader = logs.open(alphabet)?;
-    let mut episodes = Vec::new();
-    for episode in reader.by_ref() {
-        episodes.push(episode?);
-        if episodes.len().is_multiple_of(1 << 10) {
-            task.tell("reading", episodes.len() as u64, None);
-        }
-    }
-    Ok(Loaded { alphabet: reader.into_alphabet(), episodes })
 }
 
 fn options(skip_bad_episodes: bool) -> ReadOptions {
@@ -134,13 +125,14 @@ impl Logs {
     /// Names of the actions, in the order in which they are met.
     #[getter]
     fn actions(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        Ok(self.loaded(py)?.alphabet.actions().to_vec())
+        Ok(self.summarised(py)?.actions.iter().map(|action| action.name.clone()).collect())
     }
 
     /// Names of the observations, in the order in which they are met.
     #[getter]
     fn observations(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        Ok(shown(&self.loaded(py)?.alphabet))
+        let symbol = |o: &ObservationCount| ObservationSymbol { name: o.name.clone(), terminal: o.terminal }.to_string();
+        Ok(self.summarised(py)?.observations.iter().map(symbol).collect())
     }
 
     /// One row for each step: numbers of episode, step, action and observation, rewards (NaN where there is none), and how episodes end.
@@ -233,12 +225,4 @@ fn column(values: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
     let list = list.cast::<PyList>().map_err(|_| PyTypeError::new_err("a column is a NumPy array or a list"))?;
     let cell = |value: Bound<'_, PyAny>| if value.is_none() { Ok(None) } else { name(&value).map(Some) };
     Ok(Arc::new(list.iter().map(cell).collect::<PyResult<StringArray>>()?))
-}
-
-/// Observations by number, for those that Python counts.
-pub fn observation_at(alphabet: &Alphabet, o: usize) -> PyResult<Observation> {
-    match o < alphabet.observations().len() {
-        true => Ok(Observation(o as u32)),
-        false => Err(PyIndexError::new_err(format!("there is no observation {o}"))),
-    }
 }

@@ -3,16 +3,15 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use foretell::{
-    Action, ActionObservation, Environment as _, Filter as _, Moments, Outcome, PomdpEnvironment, PredictiveState, Rng, Seed,
-};
+use foretell::{Action, ActionObservation, Filter as _, Moments, PredictiveState, Seed};
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
-use pyo3::exceptions::{PyIndexError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use self_cell::self_cell;
 
 use crate::convert::dict;
+use crate::domain::{Simulator, System};
 use crate::error::raised;
 use crate::names::{action, observation, shown};
 
@@ -153,14 +152,11 @@ impl Model {
     }
 
     /// The POMDP of a refined model, at work.
-    fn environment(&self, seed: u64) -> PyResult<Rehearsal> {
-        if self.model.refined().is_none() {
-            return Err(PyValueError::new_err("the model is linear, and no POMDP; refine it first"));
+    fn environment(&self, seed: u64) -> PyResult<Simulator> {
+        match self.model.refined() {
+            Some(_) => Ok(Simulator::new(System::Model(self.model.clone()), seed)),
+            None => Err(PyValueError::new_err("the model is linear, and no POMDP; refine it first")),
         }
-        let world = Latent::new(self.model.clone(), |model| model.refined().expect("it was looked for").pomdp.environment());
-        let mut rehearsal = Rehearsal { world, rng: Seed(seed).rng() };
-        rehearsal.reset(None);
-        Ok(rehearsal)
     }
 
     /// c₁
@@ -194,45 +190,6 @@ impl Model {
     /// The state at the start of an episode.
     fn filter(&self) -> Filter {
         Filter { state: State::new(self.model.clone(), |model| PredictiveState::new(model)) }
-    }
-}
-
-self_cell! {
-    struct Latent {
-        owner: Arc<foretell::Model>,
-        #[covariant]
-        dependent: PomdpEnvironment,
-    }
-}
-
-/// The POMDP of a refined model, at work.
-#[pyclass(module = "foretell", name = "Rehearsal")]
-pub struct Rehearsal {
-    world: Latent,
-    rng: Rng,
-}
-
-#[pymethods]
-impl Rehearsal {
-    /// Begins an episode; with a seed, always the same one.
-    #[pyo3(signature = (seed = None))]
-    fn reset(&mut self, seed: Option<u64>) {
-        if let Some(seed) = seed {
-            self.rng = Seed(seed).rng();
-        }
-        let Rehearsal { world, rng } = self;
-        world.with_dependent_mut(|_, world| world.reset(rng));
-    }
-
-    /// Takes an action, by number; returns the number of the observation and the reward.
-    fn step(&mut self, a: u32) -> PyResult<(u32, f64)> {
-        let Rehearsal { world, rng } = self;
-        let alphabet = world.borrow_owner().alphabet();
-        if a as usize >= alphabet.actions().len() {
-            return Err(PyIndexError::new_err(format!("there is no action {a}")));
-        }
-        let Outcome { observation, reward } = world.with_dependent_mut(|_, world| world.step(Action(a), rng));
-        Ok((observation.0, reward))
     }
 }
 

@@ -39,6 +39,12 @@ pub fn name(symbol: &Bound<'_, PyAny>) -> PyResult<String> {
     }
 }
 
+/// [`name`], for what Python names itself.
+#[pyfunction]
+pub fn name_of(symbol: &Bound<'_, PyAny>) -> PyResult<String> {
+    name(symbol)
+}
+
 /// The action of that name.
 pub fn action(alphabet: &Alphabet, symbol: &Bound<'_, PyAny>) -> PyResult<Action> {
     let name = name(symbol)?;

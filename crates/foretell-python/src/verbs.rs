@@ -1,5 +1,7 @@
 //! What is done with logs, models and policies.
 
+use std::fs;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -11,8 +13,8 @@ use foretell::pomdp::solve::{Gap, PointBased, Solution, fast_informed_bound, qmd
 use foretell::search::{SearchProgress, Space};
 use foretell::{
     Keep, LearnOverrides, LearnParams, Learned, Learner, LogTest, Moments, Pass, PlanOverrides, PlanParams, Progress,
-    RefineOverrides, RefineParams, Refinement, Returns, Search, Seed, Trajectory, Uniform, diagnose as diagnosing, domains,
-    ensemble_with, score as scoring,
+    RefineOverrides, RefineParams, Refinement, Returns, Search, Seed, Uniform, diagnose as diagnosing, domains, ensemble_with,
+    score as scoring,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -21,24 +23,25 @@ use serde::Serialize;
 use crate::convert::{dict, overrides};
 use crate::domain::Domain;
 use crate::error::raised;
-use crate::logs::{Loaded, Logs, load};
+use crate::logs::Logs;
 use crate::model::Model;
 use crate::policy::Policy;
 use crate::task::{self, Task};
 
 /// The recipe of that name, with changes.
 fn learning(preset: &str, given: &Bound<'_, PyAny>) -> PyResult<LearnParams> {
-    let params = overrides::<LearnOverrides>(given)?.apply(match preset {
-        "default" => LearnParams::default(),
-        "paper" => LearnParams::paper(),
-        other => return Err(no_preset(other)),
-    });
+    let params = overrides::<LearnOverrides>(given)?.apply(recipe(preset, LearnParams::default, LearnParams::paper)?);
     params.validate().map_err(raised)?;
     Ok(params)
 }
 
-fn no_preset(name: &str) -> PyErr {
-    PyValueError::new_err(format!("preset {name:?} is not known; known: default, paper"))
+/// The recipe of that name.
+fn recipe<P>(preset: &str, default: impl Fn() -> P, paper: impl Fn() -> P) -> PyResult<P> {
+    match preset {
+        "default" => Ok(default()),
+        "paper" => Ok(paper()),
+        other => Err(PyValueError::new_err(format!("preset {other:?} is not known; known: default, paper"))),
+    }
 }
 
 fn refining(given: &Bound<'_, PyAny>) -> PyResult<RefineParams> {
@@ -47,26 +50,20 @@ fn refining(given: &Bound<'_, PyAny>) -> PyResult<RefineParams> {
     Ok(params)
 }
 
-/// The parameters of a verb: their names, what they mean, and their values in a recipe.
+/// The parameters of a verb: their names, and what they mean.
 #[pyfunction]
-pub fn parameters<'py>(py: Python<'py>, verb: &str, preset: &str) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
-    let paper = match preset {
-        "default" => false,
-        "paper" => true,
-        other => return Err(no_preset(other)),
-    };
-    let (fields, values) = match verb {
-        "learn" => (LearnParams::FIELDS, dict(py, &if paper { LearnParams::paper() } else { LearnParams::default() })?),
-        "refine" => (RefineParams::FIELDS, dict(py, &RefineParams::default())?),
-        "plan" => (PlanParams::FIELDS, dict(py, &if paper { PlanParams::paper() } else { PlanParams::default() })?),
-        other => return Err(PyValueError::new_err(format!("{other:?} has no parameters; learn, refine and plan have"))),
-    };
-    Ok((dict(py, &fields)?, values))
+pub fn parameters(verb: &str) -> PyResult<Vec<(&'static str, &'static str)>> {
+    match verb {
+        "learn" => Ok(LearnParams::FIELDS.to_vec()),
+        "refine" => Ok(RefineParams::FIELDS.to_vec()),
+        "plan" => Ok(PlanParams::FIELDS.to_vec()),
+        other => Err(PyValueError::new_err(format!("{other:?} has no parameters; learn, refine and plan have"))),
+    }
 }
 
 /// Files that a path stands for: itself, the logs in a folder, or what matches a pattern.
 #[pyfunction]
-pub fn expanded(path: std::path::PathBuf) -> PyResult<Vec<std::path::PathBuf>> {
+pub fn expanded(path: PathBuf) -> PyResult<Vec<PathBuf>> {
     expand(&path).map_err(raised)
 }
 
@@ -211,18 +208,6 @@ pub fn score<'py>(
     dict(py, &score)
 }
 
-/// All episodes, over the alphabet of a model or policy, which must know the actions.
-fn heard(logs: &foretell::Logs, known: &foretell::Alphabet, whose: &str, task: &Task) -> foretell::Result<Vec<Trajectory>> {
-    let Loaded { alphabet, episodes } = load(logs, known.clone(), task)?;
-    match alphabet.actions()[known.actions().len()..].first() {
-        Some(name) => Err(foretell::Error::data(
-            format!("the logs have the action {name:?}, which the {whose} does not know"),
-            "learn from logs that have it",
-        )),
-        None => Ok(episodes),
-    }
-}
-
 #[pyfunction]
 pub fn plan(
     py: Python<'_>,
@@ -232,15 +217,11 @@ pub fn plan(
     params: &Bound<'_, PyAny>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Policy> {
-    let params = overrides::<PlanOverrides>(params)?.apply(match preset {
-        "default" => PlanParams::default(),
-        "paper" => PlanParams::paper(),
-        other => return Err(no_preset(other)),
-    });
+    let params = overrides::<PlanOverrides>(params)?.apply(recipe(preset, PlanParams::default, PlanParams::paper)?);
     params.validate().map_err(raised)?;
     let (model, logs) = (model.get().model.clone(), logs.get().logs.clone());
     let plan = task::run(py, progress, move |task| {
-        let episodes = heard(&logs, model.alphabet(), "model", task)?;
+        let episodes = logs.episodes_for(model.alphabet(), "model")?;
         let of = params.rounds as u64;
         foretell::plan(&model, &episodes, &params, &mut |round| task.tell("planning", round.number as u64, Some(of)))
     })?;
@@ -270,7 +251,6 @@ pub fn evaluate_in<'py>(
 /// What logs say, and whether the two estimates agree.
 #[derive(Serialize)]
 struct ByLogs {
-    episodes: usize,
     max_steps: usize,
     discount: f64,
     #[serde(flatten)]
@@ -292,14 +272,13 @@ pub fn evaluate_by<'py>(
     seed: u64,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (plan, logs) = (policy.get().plan.clone(), logs.get().logs.clone());
-    let report = task::run(py, None, move |task| {
-        let episodes = heard(&logs, plan.alphabet(), "policy", task)?;
+    let report = task::run(py, None, move |_| {
+        let episodes = logs.episodes_for(plan.alphabet(), "policy")?;
         let longest = episodes.iter().map(|z| z.steps.len()).max().unwrap_or(0);
         let (max_steps, discount) = (max_steps.unwrap_or(longest), discount.unwrap_or(plan.params().discount));
         let test = LogTest { max_steps, discount, rollouts, replicates, seed: Seed(seed) };
         let value = test.evaluate(&plan, &episodes)?;
-        let agree = value.rollouts.map(|rollouts| rollouts.agrees_with(&value.fitted_q));
-        Ok(ByLogs { episodes: episodes.len(), max_steps, discount, value, agree })
+        Ok(ByLogs { max_steps, discount, agree: value.agree(), value })
     })?;
     dict(py, &report)
 }
@@ -354,6 +333,9 @@ pub fn search<'py>(
     budget: f64,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    if !(budget >= 0.0 && budget.is_finite()) {
+        return Err(PyValueError::new_err(format!("budget = {budget}: give seconds, or 0 for as long as it takes")));
+    }
     let base = learning(preset, params)?;
     let fixed = overrides::<LearnOverrides>(params)?;
     let logs = logs.get().logs.clone();
@@ -457,7 +439,7 @@ enum Exactly {
 
 /// What a file holds: "model" or "policy", if it is one of ours.
 #[pyfunction]
-pub fn kind_of(path: std::path::PathBuf) -> PyResult<Option<String>> {
-    let bytes = std::fs::read(&path).map_err(foretell::Error::io("read", &path)).map_err(raised)?;
+pub fn kind_of(path: PathBuf) -> PyResult<Option<String>> {
+    let bytes = fs::read(&path).map_err(foretell::Error::io("read", &path)).map_err(raised)?;
     Ok(foretell::Stamp::of(&bytes).map(|stamp| stamp.kind))
 }

@@ -1,6 +1,8 @@
 """Logs from files, arrays, tables and back."""
 
 import numpy as np
+import pandas
+import polars
 import pytest
 
 import foretell as ft
@@ -50,13 +52,11 @@ def test_arrays_tables_and_files_are_the_same_logs(walks):
 
 
 def test_pandas_arrow_and_polars(walks):
-    pandas = pytest.importorskip("pandas")
     logs, path = walks
     read = ft.read(path)
     frame = pandas.read_csv(path)
     assert steps(ft.from_pandas(frame)) == steps(read)
     assert steps(ft.from_pandas(read.to_pandas())) == steps(read)
-    polars = pytest.importorskip("polars")
     assert steps(ft.from_arrow(polars.read_csv(path))) == steps(read)
     assert steps(ft.from_arrow(polars.read_csv(path).with_columns(polars.col("action").cast(polars.Categorical)))) == steps(read)
 

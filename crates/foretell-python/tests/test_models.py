@@ -9,14 +9,15 @@ import subprocess
 import sys
 import textwrap
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import foretell as ft
 
-BINARY = os.environ.get("FORETELL_BINARY")
-needs_binary = pytest.mark.skipif(BINARY is None, reason="FORETELL_BINARY names the command line to compare with")
+# The command line to compare with: the tests' own, if no other is named.
+BINARY = os.environ.get("FORETELL_BINARY", Path(__file__).parents[3] / "target" / "debug" / "foretell")
 
 
 @pytest.fixture(scope="module")
@@ -191,7 +192,6 @@ def test_ctrl_c_works_within_a_second(tmp_path):
     assert words[0] == "stopped" and float(words[1]) - sent < 1.0
 
 
-@needs_binary
 def test_python_and_the_command_line_write_the_same_bytes(tmp_path):
     def run(*args):
         return subprocess.run([BINARY, "-q", *args], cwd=tmp_path, check=True, capture_output=True, text=True).stdout

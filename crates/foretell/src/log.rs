@@ -142,6 +142,19 @@ impl Logs {
         self.open_at(alphabet, Position::default())
     }
 
+    /// All trajectories, over an alphabet that must know their actions; errors say that `whose` it is does not.
+    pub fn episodes_for(&self, known: &Alphabet, whose: &str) -> Result<Vec<Trajectory>> {
+        let mut reader = self.open(known.clone())?;
+        let episodes = reader.by_ref().collect::<Result<_>>()?;
+        match reader.alphabet().actions()[known.actions().len()..].first() {
+            Some(name) => {
+                let problem = format!("the logs have the action {name:?}, which the {whose} does not know");
+                Err(Error::data(problem, "learn from logs that have it"))
+            }
+            None => Ok(episodes),
+        }
+    }
+
     /// [`Logs::open`] at a place where another reader, whose alphabet this is, has been.
     pub(crate) fn open_at(&self, alphabet: Alphabet, position: Position) -> Result<Reader> {
         let told = matches!(&self.place, Where::Memory { alphabet, .. } if alphabet.observes_rewards());

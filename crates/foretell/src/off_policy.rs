@@ -71,6 +71,13 @@ pub struct LogValue {
     pub same_action: f64,
 }
 
+impl LogValue {
+    /// Whether the two estimates agree, where there are two.
+    pub fn agree(&self) -> Option<bool> {
+        self.rollouts.map(|rollouts| rollouts.agrees_with(&self.fitted_q))
+    }
+}
+
 impl LogTest {
     /// What these logs, over the policy's alphabet, say of a policy. They should not be those that it was planned on, which
     /// flatter it.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use foretell::baselines::Test;
 use foretell::off_policy::{Estimate, LogTest, LogValue};
 use foretell::returns::{Mean, Returns};
-use foretell::{ActionObservation, Plan, Seed, Trajectory, domains};
+use foretell::{ActionObservation, Plan, Seed, domains};
 use serde::Serialize;
 
 use crate::input::LogArgs;
@@ -128,15 +128,13 @@ struct LogReport {
 
 fn from_logs(args: &Args, plan: &Plan) -> anyhow::Result<()> {
     let input = LogArgs::of(args.logs.clone()).open()?;
-    let mut reader = input.logs.open(plan.alphabet().clone())?;
-    let episodes = reader.by_ref().collect::<Result<Vec<Trajectory>, _>>().map_err(|e| input.blame(e))?;
-    super::refuse_new_actions(reader.alphabet(), plan.alphabet(), "policy")?;
+    let episodes = input.logs.episodes_for(plan.alphabet(), "policy").map_err(|e| input.blame(e))?;
     let longest = episodes.iter().map(|z| z.steps.len()).max().unwrap_or(0);
     let (max_steps, discount) = (args.max_steps.map_or(longest, |n| n as usize), args.discount.unwrap_or(plan.params().discount));
     let (rollouts, replicates) = (args.episodes as usize, args.replicates as usize);
     let test = LogTest { max_steps, discount, rollouts, replicates, seed: Seed(args.seed) };
     let value = test.evaluate(plan, &episodes)?;
-    let agree = value.rollouts.map(|rollouts| rollouts.agrees_with(&value.fitted_q));
+    let agree = value.agree();
     let rewarded = episodes.iter().flat_map(|z| &z.rewards).flatten().filter(|reward| **reward != 0.0).count();
     let report = LogReport { episodes: episodes.len(), rewarded, max_steps, discount, value, agree };
     if args.json { report::json(&report) } else { show(&report) }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use foretell::fitted_q::Round;
 use foretell::plan::{Planner, Regressor, StateKind};
-use foretell::{Model, PlanOverrides, PlanParams, Trajectory};
+use foretell::{Model, PlanOverrides, PlanParams};
 use serde_json::json;
 
 use crate::input::LogArgs;
@@ -48,9 +48,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let started = Instant::now();
     let model = Model::load(&args.model)?;
     let input = args.input.open()?;
-    let mut reader = input.logs.open(model.alphabet().clone())?;
-    let episodes = reader.by_ref().collect::<Result<Vec<Trajectory>, _>>().map_err(|e| input.blame(e))?;
-    super::refuse_new_actions(reader.alphabet(), model.alphabet(), "model")?;
+    let episodes = input.logs.episodes_for(model.alphabet(), "model").map_err(|e| input.blame(e))?;
     let mut rewards = episodes.iter().flat_map(|z| &z.rewards).flatten();
     if let Some(first) = rewards.next().filter(|first| rewards.all(|reward| reward == *first)) {
         eprintln!("warning: every reward in the logs is {first}, so they cannot tell a good policy from a bad one");

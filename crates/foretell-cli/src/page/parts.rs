@@ -246,7 +246,7 @@ pub struct Estimates {
 impl Estimates {
     pub fn of(value: &LogValue, episodes: usize, max_steps: usize, discount: f64) -> Estimates {
         let logged = Estimate { value: value.logged.discounted_return, ci95: value.logged.discounted_ci95 };
-        let agree = value.rollouts.map(|rollouts| rollouts.agrees_with(&value.fitted_q));
+        let agree = value.agree();
         let LogValue { fitted_q, rollouts, same_action, .. } = *value;
         Estimates { episodes, max_steps, discount, logged, fitted_q, rollouts, same_action, agree }
     }

@@ -20,11 +20,13 @@ from types import ModuleType
 from foretell._native import __version__
 from foretell._data import from_arrow, from_hmmlearn, from_minari, from_numpy, from_pandas, read, to_minari
 from foretell._domain import Domain, Simulator, domains
+from foretell._files import load
+from foretell._learning import diagnose, learn, merge, refine, score, search, update
 from foretell._logs import Logs
 from foretell._model import Filter, Model
+from foretell._planning import evaluate, plan, sample, solve
 from foretell._policy import Policy, Run
 from foretell._results import Estimate, LogValue, Returns, Score, Solution
-from foretell._verbs import diagnose, evaluate, learn, load, merge, plan, refine, sample, score, search, solve, update
 
 __all__ = [
     "Domain",

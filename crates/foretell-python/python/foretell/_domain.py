@@ -113,4 +113,4 @@ def domains() -> list[Domain]:
     >>> [domain.name for domain in ft.domains()][:2]
     ['gridworld', 'colored-gridworld']
     """
-    return [Domain(name) for name in _native.domain_names()]
+    return [Domain(name) for name, _ in _native.built_in()]

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from foretell._data import from_numpy
 from foretell._domain import Domain
-from foretell._gymnasium_envs import register_envs
 from foretell._logs import Logs
 from foretell._model import Filter, Model
+from foretell._native import built_in, name_of
 from foretell._policy import Policy
 from foretell._results import Returns
 
@@ -61,15 +61,6 @@ def symbol(value: Any) -> Any:
     return array.item() if array.ndim == 0 else tuple(array.ravel().tolist())
 
 
-def _name(value: Any) -> str:
-    """The name that a symbol has in logs."""
-    if isinstance(value, tuple):
-        return "|".join(_name(part) for part in value)
-    if isinstance(value, bool | np.bool_):
-        return "true" if value else "false"
-    return str(value)
-
-
 def _actions(space: spaces.Space[Any]) -> list[Any]:
     """All actions of a space."""
     match space:
@@ -91,7 +82,7 @@ class _Names:
         inner: Any = env.unwrapped
         self.actions = _actions(env.action_space)
         words = getattr(inner, "action_names", None)
-        self.names = list(words) if words is not None else [_name(symbol(action)) for action in self.actions]
+        self.names = list(words) if words is not None else [name_of(symbol(action)) for action in self.actions]
         self.words: list[str] | None = getattr(inner, "observation_names", None)
         self.shows_first = not getattr(inner, "shows_nothing_first", False)
 
@@ -157,7 +148,7 @@ def record(
     def add(episode: int, action: str, observation: Any, reward: float, probability: float) -> None:
         columns["episodes"].append(episode)
         columns["actions"].append(action)
-        columns["observations"].append(_name(observation))
+        columns["observations"].append(name_of(observation))
         columns["rewards"].append(reward)
         columns["action_probabilities"].append(probability)
         columns["terminated"].append(False)
@@ -178,7 +169,7 @@ def record(
             if run is not None:
                 best = run.action
             elif policy is not None and not isinstance(policy, Policy):
-                best = _name(symbol(policy(shown)))
+                best = name_of(symbol(policy(shown)))
             if best is None or rng.random() < epsilon:
                 name = names.names[int(rng.integers(count))]
             else:
@@ -391,7 +382,7 @@ class PredictiveStates(gymnasium.Wrapper[NDArray[np.float64], Any, Any, Any], Re
     def _observe(self, action: str, shown: Any, reward: float, terminated: bool) -> None:
         observation = self._known.observation(shown, self._encode)
         earned = reward if self._rewarded else None
-        self._filter.update(action, _name(observation), terminated=terminated, reward=earned)
+        self._filter.update(action, name_of(observation), terminated=terminated, reward=earned)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -411,4 +402,12 @@ class PredictiveStates(gymnasium.Wrapper[NDArray[np.float64], Any, Any, Any], Re
         return self._filter.state, reward, terminated, truncated, info
 
 
-register_envs()
+for _domain, _horizon in built_in():
+    _identity = f"foretell/{_domain}-v0"
+    if _identity not in gymnasium.registry:
+        gymnasium.register(
+            id=_identity,
+            entry_point="foretell.gymnasium:DomainEnv",
+            kwargs={"domain": _domain},
+            max_episode_steps=_horizon,
+        )

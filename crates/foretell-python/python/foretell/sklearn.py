@@ -10,9 +10,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from foretell._data import from_numpy, from_pandas
+from foretell._learning import learn, score, update
 from foretell._logs import Logs
 from foretell._model import Model
-from foretell._verbs import Preset, Projection, learn, score, update
+from foretell._options import Preset, Projection
 
 _OTHERS = ("preset", "refine", "random_state")
 

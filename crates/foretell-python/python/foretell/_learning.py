@@ -1,31 +1,18 @@
-"""What is done with logs, models and policies."""
+"""From logs to models, and how good these are."""
 
 from __future__ import annotations
 
-import os
 from typing import Any, Literal
 
 from foretell import _native
 from foretell._domain import Domain
-from foretell._logs import Logs, Path
+from foretell._logs import Logs
 from foretell._model import Model
-from foretell._policy import Policy
+from foretell._options import Preset, Projection, domain_of, given
 from foretell._progress import Progress, progress as told
-from foretell._results import Found, LogValue, Returns, Score, Solution
-
-Preset = Literal["default", "paper"]
-Projection = Literal["spherical", "rademacher", "signed-hash", "hashed", "identity"]
+from foretell._results import Found, Score
 
 GIB = 1 << 30
-
-
-def _given(**params: Any) -> dict[str, Any]:
-    """The parameters that were given."""
-    return {name: value for name, value in params.items() if value is not None}
-
-
-def _domain(domain: str | os.PathLike[str] | Domain) -> Domain:
-    return domain if isinstance(domain, Domain) else Domain(domain)
 
 
 def learn(
@@ -140,7 +127,7 @@ def learn(
     >>> ft.learn(ft.sample("tiger", episodes=500, seed=1), rank=3, refine=True)
     <foretell.Model: 6 states, 3 actions, 2 observations, learned from 500 episodes>
     """
-    params = _given(
+    params = given(
         test_projection=test_projection,
         history_projection=history_projection,
         test_dim=test_dim,
@@ -162,7 +149,7 @@ def learn(
         weighting=weighting,
         seed=seed,
     )
-    refinement = _given(states=states, layout=layout, em_rounds=em_rounds, patience=patience)
+    refinement = given(states=states, layout=layout, em_rounds=em_rounds, patience=patience)
     if refinement and not refine:
         raise ValueError(f"{', '.join(refinement)}: of refinement; give refine=True as well")
     keep = "fitting" if keep_moments is True else keep_moments or None
@@ -208,7 +195,7 @@ def refine(
     >>> ft.refine(ft.learn(logs, rank=3), logs).states
     6
     """
-    params = _given(states=states, layout=layout, em_rounds=em_rounds, patience=patience)
+    params = given(states=states, layout=layout, em_rounds=em_rounds, patience=patience)
     with told(progress) as tell:
         return Model(_native.refine(model._native, logs._native, params, tell))
 
@@ -280,188 +267,8 @@ def score(model: Model, logs: Logs, *, truth: str | Domain | None = None) -> Sco
     >>> result.truth[0].log_likelihood - result.horizons[0].log_likelihood < 0.01
     True
     """
-    domain = None if truth is None else _domain(truth)._native
+    domain = None if truth is None else domain_of(truth)._native
     return Score._of(_native.score(model._native, logs._native, domain))
-
-
-def plan(
-    model: Model,
-    logs: Logs,
-    *,
-    preset: Preset = "default",
-    progress: bool | Progress | None = None,
-    planner: Literal["auto", "fitted-q", "qmdp", "fast-informed", "point-based"] | None = None,
-    pessimism: float | None = None,
-    state: Literal["predictive", "memory", "last"] | None = None,
-    last: int | None = None,
-    regressor: Literal["auto", "trees", "table", "mean"] | None = None,
-    window: int | None = None,
-    rounds: int | None = None,
-    discount: float | None = None,
-    trees: int | None = None,
-    min_split: int | None = None,
-    structure: Literal["frozen", "refitted"] | None = None,
-    ensembles: Literal["per-action", "joint"] | None = None,
-    seed: int | None = None,
-) -> Policy:
-    """Finds a policy that earns much reward: in the POMDP of a refined model, or by fitted-Q on the logs.
-
-    Parameters
-    ----------
-    model : Model
-        What will happen.
-    logs : Logs
-        With rewards.
-    preset : {"default", "paper"}
-        The recipe to start from. What is given below changes it.
-    progress : bool or callable, optional
-        As of `learn`.
-    planner : str
-        How the policy is found
-    pessimism : float
-        Standard deviations of a reward that are taken off where an action was never tried; half of them after three trials
-    state : {"memory", "predictive", "last"}
-        What the policy knows of the past, with fitted-Q
-    last : int
-        Observations in the state, where it is made of the last ones
-    regressor : {"auto", "trees", "table", "mean"}
-        Who estimates Q
-    window : int
-        Most of the latest steps that a table looks at, beside the time
-    rounds : int
-        Rounds of fitted-Q, or trials of the point-based planner
-    discount : float
-        Discount γ
-    trees : int
-        Trees in a forest
-    min_split : int
-        Rows below which a node of a tree is a leaf
-    structure : {"frozen", "refitted"}
-        When the structure of the trees is chosen
-    ensembles : str
-        How actions enter Q
-    seed : int
-        Seed of the trees
-
-    Examples
-    --------
-    >>> import foretell as ft
-    >>> logs = ft.sample("tiger", episodes=500, seed=1)
-    >>> policy = ft.plan(ft.learn(logs, refine=True), logs, discount=0.95)
-    >>> policy
-    <foretell.Policy: by point-based, 3 actions>
-    """
-    params = _given(
-        planner=planner,
-        pessimism=pessimism,
-        state=state,
-        last=last,
-        regressor=regressor,
-        window=window,
-        rounds=rounds,
-        discount=discount,
-        trees=trees,
-        min_split=min_split,
-        structure=structure,
-        ensembles=ensembles,
-        seed=seed,
-    )
-    with told(progress) as tell:
-        return Policy(_native.plan(model._native, logs._native, preset, params, tell))
-
-
-def evaluate(
-    policy: Policy,
-    where: str | os.PathLike[str] | Domain | Logs | Any,
-    *,
-    episodes: int = 10_000,
-    max_steps: int | None = None,
-    discount: float | None = None,
-    replicates: int = 20,
-    seed: int = 0,
-) -> Returns | LogValue:
-    """What a policy earns in a domain or a Gymnasium environment, or what logs say that it would earn.
-
-    Parameters
-    ----------
-    policy : Policy
-        Who acts.
-    where : str, Domain, gymnasium.Env or Logs
-        A domain or environment to act in; or logs, best those that it was not planned on.
-    episodes : int
-        How many; with logs, of rollouts in the policy's own model.
-    max_steps : int, optional
-        Steps after which an episode is cut: by default the domain's horizon, or the longest episode of the logs.
-    discount : float, optional
-        By default the domain's, or that of planning.
-    replicates : int
-        With logs, samples of them for an interval.
-    seed : int
-        Seed of the episodes.
-
-    Returns
-    -------
-    Returns or LogValue
-        `LogValue` with logs.
-
-    Examples
-    --------
-    >>> import foretell as ft
-    >>> logs = ft.sample("tiger", episodes=500, seed=1)
-    >>> policy = ft.plan(ft.learn(logs, refine=True), logs, discount=0.95)
-    >>> ft.evaluate(policy, "tiger", episodes=1000).discounted_return > 10
-    True
-    """
-    if isinstance(where, Logs):
-        report = _native.evaluate_by(policy._native, where._native, episodes, max_steps, discount, replicates, seed)
-        return LogValue._of(report)
-    if hasattr(where, "action_space"):
-        from foretell.gymnasium import evaluate_in_env
-
-        env: Any = where
-        return evaluate_in_env(policy, env, episodes=episodes, max_steps=max_steps, discount=discount, seed=seed)
-    domain = _domain(where)
-    return Returns(**_native.evaluate_in(policy._native, domain._native, episodes, max_steps, discount, seed))
-
-
-def sample(
-    domain: str | os.PathLike[str] | Domain,
-    *,
-    episodes: int = 1000,
-    max_steps: int | None = None,
-    policy: Policy | None = None,
-    epsilon: float = 0.0,
-    seed: int = 0,
-    progress: bool | Progress | None = None,
-) -> Logs:
-    """Lets a domain run, and returns what happened.
-
-    Parameters
-    ----------
-    domain : str or Domain
-        A built-in domain, a ``.POMDP`` file or the map of a maze.
-    episodes : int
-        How many.
-    max_steps : int, optional
-        Steps after which an episode is cut: by default the domain's horizon.
-    policy : Policy, optional
-        Who acts; by default every action is taken alike.
-    epsilon : float
-        Share of actions taken at random where a policy acts.
-    seed : int
-        Episode i depends on it and on i only.
-    progress : bool or callable, optional
-        As of `learn`.
-
-    Examples
-    --------
-    >>> import foretell as ft
-    >>> ft.sample("colored-gridworld", episodes=100, seed=1)
-    <foretell.Logs: 100 episodes, 1,298 steps, 4 actions, 15 observations>
-    """
-    native = None if policy is None else policy._native
-    with told(progress) as tell:
-        return Logs(_native.sample(_domain(domain)._native, episodes, max_steps, native, epsilon, seed, tell))
 
 
 def search(
@@ -528,69 +335,3 @@ def diagnose(logs: Logs, *, preset: Preset = "default", **params: Any) -> dict[s
     """
     report: dict[str, Any] = _native.diagnose(logs._native, preset, params)
     return report
-
-
-def solve(
-    domain: str | os.PathLike[str] | Domain,
-    *,
-    planner: Literal["qmdp", "fast-informed", "point-based"] = "point-based",
-    discount: float | None = None,
-    gap: float = 1e-3,
-    seconds: float = 60.0,
-    episodes: int = 0,
-    max_steps: int | None = None,
-    seed: int = 0,
-    progress: bool | Progress | None = None,
-) -> Solution:
-    """Plans with the exact model of a domain, and bounds what can be earned in it.
-
-    Parameters
-    ----------
-    domain : str or Domain
-        One that has an exact model.
-    planner : {"point-based", "fast-informed", "qmdp"}
-        Bounds that meet; or quick bounds from above.
-    discount : float, optional
-        By default the domain's.
-    gap : float
-        Stop when the bounds are this close, as a share of the value.
-    seconds : float
-        Stop after so many.
-    episodes : int
-        Let the policy act in so many.
-    max_steps : int, optional
-        Steps after which these are cut: by default the domain's horizon.
-    seed : int
-        Seed of these.
-    progress : bool or callable, optional
-        As of `learn`.
-
-    Examples
-    --------
-    >>> import foretell as ft
-    >>> solution = ft.solve("tiger")
-    >>> solution.lower <= 19.372 and 19.371 <= solution.upper
-    True
-    """
-    with told(progress) as tell:
-        report = _native.solve(
-            _domain(domain)._native, planner, discount, gap, seconds, episodes, max_steps, seed, tell
-        )
-    return Solution._of(report)
-
-
-def load(path: Path) -> Model | Policy:
-    """Reads a model or a policy, whichever the file holds.
-
-    Examples
-    --------
-    >>> import foretell as ft
-    >>> ft.learn(ft.sample("tiger", episodes=100, seed=1), rank=3).save("model.safetensors")
-    >>> ft.load("model.safetensors")
-    <foretell.Model: rank 3, 3 actions, 2 observations, learned from 100 episodes>
-    """
-    match _native.kind_of(os.fspath(path)):
-        case "policy":
-            return Policy.load(path)
-        case _:
-            return Model.load(path)
