@@ -71,6 +71,15 @@ fn samples_of_the_future_depend_on_the_seed_only() {
 }
 
 #[test]
+fn logs_of_another_system_are_told_from_new_ones() {
+    let folder = Folder::with_model();
+    let warning = "are these logs of the same system?";
+    assert!(!folder.ok(&["score", "model.safetensors", "heldout.csv"]).contains(warning));
+    folder.ok(&["sample", "tiger", "--episodes", "20", "-o", "tiger.csv"]);
+    assert!(folder.ok(&["score", "model.safetensors", "tiger.csv"]).contains(warning));
+}
+
+#[test]
 fn a_score_in_json_has_the_documented_shape() {
     let folder = Folder::with_model();
     let horizon = BTreeSet::from(["horizon", "log_likelihood", "ci95", "episodes"]);

@@ -56,6 +56,17 @@ fn what_is_found_is_what_learn_learns_with() {
 }
 
 #[test]
+fn refinement_leaves_out_the_mixture_of_a_file() {
+    let folder = folder();
+    fs::write(folder.path("mixed.toml"), "rank = 5\nmix = 0.25\n").unwrap();
+    let learn = ["learn", "walks.csv", "--config", "mixed.toml", "-o", "model.safetensors", "--json"];
+    let mix = |more: &[&str]| parsed(&folder.ok(&[&learn[..], more].concat()))["params"]["mix"].clone();
+    assert_eq!(mix(&[]), 0.25);
+    assert_eq!(mix(&["--refine"]), 0.0);
+    assert_eq!(mix(&["--refine", "--mix", "0.1"]), 0.1);
+}
+
+#[test]
 fn given_parameters_are_not_searched() {
     let folder = folder();
     let report = parsed(&folder.ok(&search(&["--json", "--rank", "7", "--mix", "0.2"])));

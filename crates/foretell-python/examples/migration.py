@@ -1,6 +1,6 @@
 """The ecologist's question: which sites of a flyway to protect, where the sea rises unseen (adaptive migratory management).
 
-Learned from 5000 random years of management, without the model of the birds.
+Learned from 5000 random episodes of 50 years, without the model of the birds.
 """
 
 import foretell as ft

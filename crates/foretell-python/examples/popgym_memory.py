@@ -2,8 +2,6 @@
 
 import warnings
 
-import numpy as np
-
 import foretell as ft
 
 warnings.filterwarnings("ignore")
@@ -21,16 +19,13 @@ def train(env, episodes: int, **learning):
 
 
 def main() -> None:
-    import popgym
     from popgym.envs.multiarmed_bandit import MultiarmedBandit
     from popgym.envs.repeat_previous import RepeatPrevious
 
-    print("popgym", getattr(popgym, "__version__", ""))
-    # Say which suit was seen k cards ago.
-    train(RepeatPrevious(num_decks=1, k=2), episodes=1000)
+    # Say which suit was seen two cards ago. Past cards tell nothing of the next, only of what will be earned: rewards must be observed.
+    train(RepeatPrevious(num_decks=1, k=2), episodes=1000, observe_reward=True)
     train(MultiarmedBandit(num_bandits=4, episode_length=50), episodes=1000)
 
 
 if __name__ == "__main__":
-    np.seterr(all="ignore")
     main()
