@@ -53,7 +53,7 @@ test-python: $(PYTHON)/installed binaries
 	rm -rf target/wheels-dev
 	$(WHEEL) --profile dev --out target/wheels-dev
 	$(PYTHON)/bin/pip install --quiet --force-reinstall --no-deps target/wheels-dev/*.whl
-	cd $(PACKAGE) && $(PYTHON)/bin/mypy python/foretell
+	cd $(PACKAGE) && $(PYTHON)/bin/mypy python/foretell && $(PYTHON)/bin/mypy --strict tests/whole_api.py
 	cd $(PACKAGE) && FORETELL_BINARY=$(abspath $(BUILT)/debug/foretell) $(PYTHON)/bin/python -m pytest --quiet tests
 	cd $(PACKAGE) && $(PYTHON)/bin/python -m pytest --quiet -p conftest --doctest-modules --pyargs foretell
 

@@ -16,7 +16,7 @@ ROUNDS = 50
 
 def main(path: str) -> None:
     data = json.load(open(path))
-    width = data["observations"]
+    width, actions = len(data["observation_names"]), len(data["action_names"])
 
     def symbols(part):
         return np.array(part["action"]) * width + np.array(part["observation"]), np.array(part["episode"])
@@ -32,14 +32,14 @@ def main(path: str) -> None:
     started = time.perf_counter()
     for states in STATES:
         for seed in range(RESTARTS):
-            model = CategoricalHMM(states, n_iter=ROUNDS, random_state=seed, n_features=data["actions"] * width)
+            model = CategoricalHMM(states, n_iter=ROUNDS, random_state=seed, n_features=actions * width, implementation="scaling")
             model.fit(x[: cut.sum(), None], cut)
-            valid = conditional(model, x[cut.sum() :], sizes[len(cut) :], data["actions"], width)
+            valid = conditional(model, x[cut.sum() :], sizes[len(cut) :], actions, width)
             if best is None or valid > best[0]:
                 best = (valid, model, states)
     seconds = time.perf_counter() - started
-    score = conditional(best[1], y, held, data["actions"], width)
-    name = f"hmmlearn, {best[2]} states, best of {len(STATES) * RESTARTS}"
+    score = conditional(best[1], y, held, actions, width)
+    name = f"hmmlearn, best of {STATES} states and {RESTARTS} starts"
     print(json.dumps({"name": name, "log_likelihood": score, "seconds": seconds}))
 
 

@@ -1,5 +1,6 @@
 """scikit-splearn's weighted automata on pairs of action and observation, conditioned on actions; what is not positive is floored."""
 
+import itertools
 import json
 import sys
 import time
@@ -8,13 +9,15 @@ import numpy as np
 from splearn.datasets.data_sample import DataSample
 from splearn.spectral import Spectral
 
-RANKS = [5, 10, 20]
-FLOOR = 1e-6
+RANKS = [2, 5, 10, 20, 40]
+VERSIONS = ["prefix", "factor"]
+LENGTHS = [1, 2]  # of rows and columns of its Hankel matrix
+FLOOR = 1e-4
 
 
 def main(path: str) -> None:
     data = json.load(open(path))
-    width = data["observations"]
+    width, actions = len(data["observation_names"]), len(data["action_names"])
 
     def sequences(part):
         symbols = np.array(part["action"]) * width + np.array(part["observation"])
@@ -22,26 +25,31 @@ def main(path: str) -> None:
         return [sequence.tolist() for sequence in np.split(symbols, ends)]
 
     training, test = sequences(data["training"]), sequences(data["test"])
-    letters = data["actions"] * width
+    cut = int(0.8 * len(training))
     longest = max(len(sequence) for sequence in training)
-    rows = np.full((len(training), longest), -1)
-    for i, sequence in enumerate(training):
+    rows = np.full((cut, longest), -1)
+    for i, sequence in enumerate(training[:cut]):
         rows[i, : len(sequence)] = sequence
+    sample = DataSample(data=(actions * width, cut, rows)).data
     best = None
     started = time.perf_counter()
-    for rank in RANKS:
-        spectral = Spectral(rank=rank, lrows=2, lcolumns=2, version="prefix", partial=True, sparse=True)
-        spectral.fit(DataSample(data=(letters, len(training), rows)).data)
-        automaton = spectral.automaton
-        valid = conditional(automaton, training[: len(training) // 5], data["actions"], width)
+    for rank, version, length in itertools.product(RANKS, VERSIONS, LENGTHS):
+        spectral = Spectral(rank=rank, lrows=length, lcolumns=length, version=version, partial=True, sparse=True)
+        try:
+            spectral.fit(sample)
+            # Its automaton gives the probability of whole sequences; ours to predict with is that of beginnings.
+            automaton = spectral.automaton.transformation(source="classic", target="prefix")
+        except (ValueError, np.linalg.LinAlgError):
+            continue  # a rank that its matrix does not have
+        valid = conditional(automaton, training[cut:], width)
         if best is None or valid > best[0]:
-            best = (valid, automaton, rank)
+            best = (valid, automaton)
     seconds = time.perf_counter() - started
-    score = conditional(best[1], test, data["actions"], width)
-    print(json.dumps({"name": f"scikit-splearn, rank {best[2]}", "log_likelihood": score, "seconds": seconds}))
+    name = f"scikit-splearn, best of {len(RANKS)} ranks, {len(VERSIONS)} versions, {len(LENGTHS)} lengths"
+    print(json.dumps({"name": name, "log_likelihood": conditional(best[1], test, width), "seconds": seconds}))
 
 
-def conditional(automaton, sequences, actions, width) -> float:
+def conditional(automaton, sequences, width) -> float:
     """Mean over sequences of ln P(o_1..n | a_1..n), each step normalised over observations."""
     initial, final = np.asarray(automaton.initial), np.asarray(automaton.final)
     transitions = np.stack([np.asarray(t) for t in automaton.transitions])
@@ -51,13 +59,13 @@ def conditional(automaton, sequences, actions, width) -> float:
         state = initial
         for symbol in sequence:
             a, o = divmod(symbol, width)
-            weights = np.maximum(state @ readouts[a * width : (a + 1) * width].T, 0.0)
+            weights = np.maximum(readouts[a * width : (a + 1) * width] @ state, 0.0)
             weights = weights / weights.sum() if weights.sum() > 0 else np.full(width, 1 / width)
             weights = np.maximum(weights, FLOOR)
             total += np.log(weights[o] / weights.sum())
             after = state @ transitions[symbol]
             size = after @ final
-            state = after / size if size > 1e-12 else initial
+            state = after / size if abs(size) > 1e-12 else initial
     return total / len(sequences)
 
 

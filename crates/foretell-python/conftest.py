@@ -2,11 +2,11 @@ import os
 
 import pytest
 
+os.environ["MPLBACKEND"] = "Agg"
+
 
 @pytest.fixture(autouse=True)
-def somewhere_else(tmp_path):
+def somewhere_else(tmp_path, monkeypatch):
     """Examples write files: each in a folder of its own."""
-    before = os.getcwd()
-    os.chdir(tmp_path)
-    yield
-    os.chdir(before)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "minari"))

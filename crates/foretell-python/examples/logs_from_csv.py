@@ -13,7 +13,7 @@ import foretell as ft
 def main(path: str | None) -> None:
     if path is None:
         path = str(Path(tempfile.mkdtemp()) / "walks.csv")
-        ft.sample("colored-gridworld", episodes=5000, seed=1).write(path)
+        ft.sample("colored-gridworld", episodes=10_000, seed=1).write(path)
         print(f"no logs given: wrote some of a maze to {path}")
 
     logs = ft.read(path)
@@ -23,25 +23,29 @@ def main(path: str | None) -> None:
 
     training, test = logs.split(0.8, seed=1)
     model = ft.learn(training, refine=True)
+    print(model)
     score = ft.score(model, test)
     last = score.horizons[-1]
-    print(model)
-    print(f"  log-likelihood of {last.horizon} steps: {last.log_likelihood:.3f} ± {last.ci95:.3f} nats")
+    print(f"log-likelihood of {last.horizon} steps, nats (the nearer to 0 the better):")
+    print(f"  {'model':<8} {last.log_likelihood:8.3f} ± {last.ci95:.3f}")
     for name, line in score.baselines.items():
-        print(f"  {name}: {line[len(score.horizons) - 1].log_likelihood:.3f}")
+        print(f"  {name:<8} {line[-1].log_likelihood:8.3f}")
 
-    first = next(iter(test))
-    history = [(action, observation) for action, observation, _ in first[:3]]
-    print(f"after {history}, if {model.actions[0]!r} is done:")
-    for observation, probability in list(model.predict(history, action=model.actions[0]).items())[:3]:
+    episode = max(test, key=len)
+    history = [(action, observation) for action, observation, _ in episode[:3]]
+    action = model.actions[0]
+    print(f"after {', '.join(f'{a}:{o}' for a, o in history)}, if {action} is done:")
+    for observation, probability in list(model.predict(history, action=action).items())[:3]:
         print(f"  {probability:.3f} {observation}")
 
-    if logs.summary()["rewards"]["mean"] is not None:
-        policy = ft.plan(model, training)
-        worth = ft.evaluate(policy, test, episodes=1000)
-        assert isinstance(worth, ft.LogValue)
-        print(f"{policy}: by the test logs {worth.fitted_q.value:.3f} ± {worth.fitted_q.ci95:.3f}, discounted")
-        print(f"  in its own model {worth.rollouts.value:.3f}" if worth.rollouts else "")
+    if logs.summary()["rewards"]["mean"] is None:
+        print("no rewards, so nothing to plan for")
+        return
+    policy = ft.plan(model, training)
+    print(policy)
+    print(f"  by all logs: {ft.evaluate(policy, logs, episodes=1000)}")
+    policy.save("policy.safetensors")
+    print("  saved in policy.safetensors: `foretell act policy.safetensors` reads observations and writes actions")
 
 
 if __name__ == "__main__":

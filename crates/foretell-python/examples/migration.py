@@ -1,6 +1,7 @@
 """The ecologist's question: which sites of a flyway to protect, where the sea rises unseen (adaptive migratory management).
 
-Learned from 5000 random episodes of 50 years, without the model of the birds.
+First from 5000 random histories of 50 years, without the model of the birds; then adaptively, where each round of management is planned
+with what the rounds before have taught.
 """
 
 import foretell as ft
@@ -8,15 +9,21 @@ import foretell as ft
 domain = ft.Domain("amm-cpsr")
 print(domain.story)
 logs = ft.sample(domain, episodes=5000, seed=1)
-print(logs)
-
-model = ft.learn(logs, rank=20, refine=True)
-print(model)
-policy = ft.plan(model, logs)
-earned = ft.evaluate(policy, domain, episodes=2000)
 random = logs.to_numpy()["reward"].sum() / len(logs)
-print(f"birds over an episode: {earned.mean_return:,.0f} ± {earned.ci95:,.0f}, at random {random:,.0f}: {earned.mean_return / random - 1:+.1%}")
+print(f"{logs}, {random:,.0f} birds over an episode")
 
-run = policy.start()
-site = run.action
-print("first it protects", site)
+model = ft.learn(logs, refine=True)
+policies = {
+    "from random logs": ft.plan(model, logs),
+    "wary of what was rarely tried": ft.plan(model, logs, pessimism=1),
+    "adaptively": ft.agent(domain, episodes=5000, seed=1).policy,
+}
+for name, policy in policies.items():
+    earned = ft.evaluate(policy, domain, episodes=2000)
+    print(f"{name:<30} {earned.mean_return:,.0f} ± {earned.ci95:,.0f}, {earned.mean_return / random - 1:+.1%} over random")
+
+print("\nWhat it would do along a history it never saw:")
+run = policies["adaptively"].start()
+for action, observation, _ in next(iter(ft.sample(domain, episodes=1, max_steps=8, seed=2))):
+    print(f"  {run.action:<10} ({action} was done), then sees {observation}")
+    run.observe(observation, action=action)

@@ -2,15 +2,15 @@
 
 import foretell as ft
 
-logs = ft.sample("tiger", episodes=1000, seed=1)
+logs = ft.sample("tiger", episodes=2000, seed=1)
 model = ft.learn(logs, refine=True)
 policy = ft.plan(model, logs, discount=0.95)
 
 run = policy.start()
-print("action      expected of listening, left, right")
+print("does        expects of listening, left, right")
 for heard in ["growl-left", "growl-right", "growl-left", "growl-left"]:
     print(f"{run.action:<11}", "  ".join(f"{value:8.2f}" for value in run.values.values()), "  hears", heard)
-    run.observe(heard, action="listen")
+    run.observe(heard)
 print(run.action)
 
 earned = ft.evaluate(policy, "tiger", episodes=10_000, discount=0.95)

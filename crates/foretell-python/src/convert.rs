@@ -2,6 +2,7 @@
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -10,7 +11,15 @@ pub fn dict<'py>(py: Python<'py>, value: &impl Serialize) -> PyResult<Bound<'py,
     Ok(pythonize::pythonize(py, value)?)
 }
 
-/// Changes to parameters from a dictionary: a name that is none of them is an error.
-pub fn overrides<T: DeserializeOwned>(given: &Bound<'_, PyAny>) -> PyResult<T> {
-    pythonize::depythonize(given).map_err(|e| PyTypeError::new_err(e.to_string()))
+/// Changes to parameters from a dictionary: a name that is none of them, or a value that cannot be its, is an error that names it.
+pub fn overrides<T: DeserializeOwned>(given: &Bound<'_, PyDict>) -> PyResult<T> {
+    pythonize::depythonize(given).map_err(|all| {
+        let wrong = given.iter().find_map(|(name, value)| {
+            let alone = PyDict::new(given.py());
+            alone.set_item(&name, &value).ok()?;
+            let error = pythonize::depythonize::<T>(&alone).err()?;
+            Some(PyTypeError::new_err(format!("{name} = {}: {error}", value.repr().ok()?)))
+        });
+        wrong.unwrap_or_else(|| PyTypeError::new_err(all.to_string()))
+    })
 }

@@ -27,8 +27,8 @@ mod _native {
     use super::policy::{Policy, Run};
     #[pymodule_export]
     use super::verbs::{
-        diagnose, evaluate_by, evaluate_in, expanded, kind_of, learn, merge, parameters, plan, refine, sample, score, search,
-        solve, update,
+        agent, agent_recipe, diagnose, evaluate_by, evaluate_in, expanded, kind_of, learn, merge, parameters, plan, refine,
+        sample, score, search, solve, update,
     };
     use super::{Bound, PyModule, PyModuleMethods, PyResult};
 

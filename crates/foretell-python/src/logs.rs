@@ -187,6 +187,22 @@ impl Logs {
         Ok(Logs::of(loaded.alphabet.clone(), episodes))
     }
 
+    /// These episodes and those of others, one after the other.
+    fn joined(&self, py: Python<'_>, others: Vec<Bound<'_, Logs>>) -> PyResult<Logs> {
+        let all: Vec<_> = [self.logs.clone()].into_iter().chain(others.iter().map(|other| other.get().logs.clone())).collect();
+        task::run(py, None, move |_| {
+            let (mut alphabet, mut episodes) = (Alphabet::default(), Vec::new());
+            for logs in all {
+                let mut reader = logs.open(alphabet)?;
+                for episode in reader.by_ref() {
+                    episodes.push(episode?);
+                }
+                alphabet = reader.into_alphabet();
+            }
+            Ok(Logs::of(alphabet, episodes))
+        })
+    }
+
     /// Writes them to a file, by its extension as CSV, JSON Lines or Parquet.
     fn write(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let logs = self.logs.clone();

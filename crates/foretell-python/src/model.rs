@@ -15,6 +15,9 @@ use crate::domain::{Simulator, System};
 use crate::error::raised;
 use crate::names::{action, observation, shown};
 
+/// What bytes in memory are called in errors.
+const BYTES: &str = "these bytes";
+
 /// A learned model.
 #[pyclass(frozen, module = "foretell", name = "Model")]
 pub struct Model {
@@ -47,14 +50,20 @@ impl Model {
         .map_err(raised)
     }
 
-    /// What `save` writes of the model itself.
+    /// What `save` writes.
     fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.model.to_bytes())
+        let bytes = match &self.moments {
+            Some(moments) => self.model.to_bytes_with_moments(moments),
+            None => self.model.to_bytes(),
+        };
+        PyBytes::new(py, &bytes)
     }
 
     #[staticmethod]
     fn from_bytes(bytes: &[u8]) -> PyResult<Model> {
-        Ok(foretell::Model::from_bytes(bytes, "these bytes").map_err(raised)?.into())
+        let model = Arc::new(foretell::Model::from_bytes(bytes, BYTES).map_err(raised)?);
+        let moments = Moments::kept_in(bytes, BYTES).map_err(raised)?;
+        Ok(Model { model, moments: moments.map(Arc::new) })
     }
 
     #[getter]
@@ -122,6 +131,12 @@ impl Model {
     #[getter]
     fn has_rewards(&self) -> bool {
         self.model.refined().is_some_and(|refined| refined.pomdp.has_rewards())
+    }
+
+    /// Whether rewards tell more of the state than its observations do.
+    #[getter]
+    fn wants_rewards_observed(&self) -> bool {
+        self.model.refined().is_some_and(|refined| refined.wants_rewards_observed())
     }
 
     /// The POMDP in Cassandra's format.
@@ -228,6 +243,12 @@ impl Filter {
 
 #[pymethods]
 impl Filter {
+    /// The same state, to go on with apart from this one.
+    fn copy(&self) -> Filter {
+        let model = self.state.borrow_owner().clone();
+        Filter { state: State::new(model, |model| self.state().borrowed_from(model)) }
+    }
+
     /// Begins an episode.
     fn reset(&mut self) {
         self.state.with_dependent_mut(|_, state| state.reset());

@@ -73,6 +73,12 @@ impl Policy {
         self.plan.model().map(|model| model.clone().into())
     }
 
+    /// What made its symbols of measurements.
+    #[getter]
+    fn encoding(&self) -> Option<&str> {
+        self.plan.encoding()
+    }
+
     /// The policy at the start of an episode.
     fn start(&self) -> Run {
         Run { greedy: Mutex::new(AtWork::new(self.plan.clone(), |plan| plan.policy())) }

@@ -12,12 +12,13 @@ use foretell::policy::Exploring;
 use foretell::pomdp::solve::{Gap, PointBased, Solution, fast_informed_bound, qmdp};
 use foretell::search::{SearchProgress, Space};
 use foretell::{
-    Keep, LearnOverrides, LearnParams, Learned, Learner, LogTest, Moments, Pass, PlanOverrides, PlanParams, Progress,
-    RefineOverrides, RefineParams, Refinement, Returns, Search, Seed, Uniform, diagnose as diagnosing, domains, ensemble_with,
-    score as scoring,
+    Agent, AgentOverrides, AgentParams, Keep, LearnOverrides, LearnParams, Learned, Learner, LogTest, Moments, Pass,
+    PlanOverrides, PlanParams, Progress, RefineOverrides, RefineParams, Refinement, Returns, Search, Seed, Uniform,
+    agent as agents, diagnose as diagnosing, domains, ensemble_with, score as scoring,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use serde::Serialize;
 
 use crate::convert::{dict, overrides};
@@ -29,7 +30,7 @@ use crate::policy::Policy;
 use crate::task::{self, Task};
 
 /// The recipe of that name, with changes.
-fn learning(preset: &str, given: &Bound<'_, PyAny>) -> PyResult<LearnParams> {
+fn learning(preset: &str, given: &Bound<'_, PyDict>) -> PyResult<LearnParams> {
     let params = overrides::<LearnOverrides>(given)?.apply(recipe(preset, LearnParams::default, LearnParams::paper)?);
     params.validate().map_err(raised)?;
     Ok(params)
@@ -44,7 +45,7 @@ fn recipe<P>(preset: &str, default: impl Fn() -> P, paper: impl Fn() -> P) -> Py
     }
 }
 
-fn refining(given: &Bound<'_, PyAny>) -> PyResult<RefineParams> {
+fn refining(given: &Bound<'_, PyDict>) -> PyResult<RefineParams> {
     let params = overrides::<RefineOverrides>(given)?.apply(RefineParams::default());
     params.validate().map_err(raised)?;
     Ok(params)
@@ -57,7 +58,8 @@ pub fn parameters(verb: &str) -> PyResult<Vec<(&'static str, &'static str)>> {
         "learn" => Ok(LearnParams::FIELDS.to_vec()),
         "refine" => Ok(RefineParams::FIELDS.to_vec()),
         "plan" => Ok(PlanParams::FIELDS.to_vec()),
-        other => Err(PyValueError::new_err(format!("{other:?} has no parameters; learn, refine and plan have"))),
+        "agent" => Ok(AgentParams::FIELDS.to_vec()),
+        other => Err(PyValueError::new_err(format!("{other:?} has no parameters; learn, refine, plan and agent have"))),
     }
 }
 
@@ -115,8 +117,8 @@ pub fn learn(
     py: Python<'_>,
     logs: &Bound<'_, Logs>,
     preset: &str,
-    params: &Bound<'_, PyAny>,
-    refine: Option<&Bound<'_, PyAny>>,
+    params: &Bound<'_, PyDict>,
+    refine: Option<&Bound<'_, PyDict>>,
     ensemble: Option<usize>,
     keep_moments: Option<&str>,
     memory: usize,
@@ -145,7 +147,7 @@ pub fn refine(
     py: Python<'_>,
     model: &Bound<'_, Model>,
     logs: &Bound<'_, Logs>,
-    params: &Bound<'_, PyAny>,
+    params: &Bound<'_, PyDict>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Model> {
     let params = refining(params)?;
@@ -214,7 +216,7 @@ pub fn plan(
     model: &Bound<'_, Model>,
     logs: &Bound<'_, Logs>,
     preset: &str,
-    params: &Bound<'_, PyAny>,
+    params: &Bound<'_, PyDict>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Policy> {
     let params = overrides::<PlanOverrides>(params)?.apply(recipe(preset, PlanParams::default, PlanParams::paper)?);
@@ -253,6 +255,8 @@ pub fn evaluate_in<'py>(
 struct ByLogs {
     max_steps: usize,
     discount: f64,
+    /// Steps whose reward is not zero.
+    rewarded: usize,
     #[serde(flatten)]
     value: LogValue,
     agree: Option<bool>,
@@ -278,7 +282,8 @@ pub fn evaluate_by<'py>(
         let (max_steps, discount) = (max_steps.unwrap_or(longest), discount.unwrap_or(plan.params().discount));
         let test = LogTest { max_steps, discount, rollouts, replicates, seed: Seed(seed) };
         let value = test.evaluate(&plan, &episodes)?;
-        Ok(ByLogs { max_steps, discount, agree: value.agree(), value })
+        let rewarded = episodes.iter().flat_map(|z| &z.rewards).flatten().filter(|reward| **reward != 0.0).count();
+        Ok(ByLogs { max_steps, discount, rewarded, agree: value.agree(), value })
     })?;
     dict(py, &report)
 }
@@ -328,7 +333,7 @@ pub fn search<'py>(
     py: Python<'py>,
     logs: &Bound<'py, Logs>,
     preset: &str,
-    params: &Bound<'py, PyAny>,
+    params: &Bound<'py, PyDict>,
     folds: usize,
     budget: f64,
     progress: Option<&Bound<'py, PyAny>>,
@@ -357,11 +362,68 @@ pub fn diagnose<'py>(
     py: Python<'py>,
     logs: &Bound<'py, Logs>,
     preset: &str,
-    params: &Bound<'py, PyAny>,
+    params: &Bound<'py, PyDict>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (params, logs) = (learning(preset, params)?, logs.get().logs.clone());
     let found = task::run(py, None, move |_| diagnosing::diagnose(&logs, &params, &mut |_| {}))?;
     dict(py, &found)
+}
+
+fn agent_params(preset: &str, given: &Bound<'_, PyDict>) -> PyResult<AgentParams> {
+    let refine = preset == "default";
+    let params = overrides::<AgentOverrides>(given)?.apply(AgentParams { refine, ..AgentParams::default() });
+    params.validate().map_err(raised)?;
+    Ok(params)
+}
+
+/// What an agent outside of our domains needs to know: its parameters, the episodes of each round, and the rank of its models.
+#[pyfunction]
+pub fn agent_recipe<'py>(
+    py: Python<'py>,
+    preset: &str,
+    params: &Bound<'py, PyDict>,
+) -> PyResult<(Bound<'py, PyAny>, Vec<usize>, usize)> {
+    let params = agent_params(preset, params)?;
+    let shares = (0..params.agent_rounds).map(|round| params.share(round)).collect();
+    Ok((dict(py, &params)?, shares, recipe(preset, agents::learning, LearnParams::paper)?.rank))
+}
+
+/// An agent in a domain: its policy, all episodes that it sampled, and what each round promised.
+#[pyfunction]
+#[pyo3(signature = (domain, preset, params, policy, observe_reward, pessimism, discount, seed, progress))]
+#[expect(clippy::too_many_arguments, reason = "Python names them")]
+pub fn agent(
+    py: Python<'_>,
+    domain: &Bound<'_, Domain>,
+    preset: &str,
+    params: &Bound<'_, PyDict>,
+    policy: Option<&Bound<'_, Policy>>,
+    observe_reward: bool,
+    pessimism: f64,
+    discount: Option<f64>,
+    seed: u64,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<(Policy, Logs, Vec<Option<f64>>)> {
+    let domain = domain.get().domain.clone();
+    let discount = discount.unwrap_or_else(|| agents::planning_discount(domain.discount));
+    let learning = LearnParams { seed, observe_reward, ..recipe(preset, agents::learning, LearnParams::paper)? };
+    let planning = PlanParams { seed, discount, pessimism, ..recipe(preset, PlanParams::default, PlanParams::paper)? };
+    let params = agent_params(preset, params)?;
+    let guide = policy.map(|policy| policy.get().plan.clone());
+    task::run(py, progress, move |task| {
+        let of = params.agent_rounds as u64;
+        let mut agent = Agent::new(&domain, params, learning, planning, Seed(seed))?;
+        if let Some(guide) = guide {
+            agent = agent.guided_by((*guide).clone());
+        }
+        task.tell("rounds", 0, Some(of));
+        for round in agent.by_ref() {
+            task.tell("rounds", round?.number as u64, Some(of));
+        }
+        let plan = agent.plan().expect("an agent has at least one round").clone();
+        let logs = Logs::of(domain.alphabet().clone(), agent.episodes().to_vec());
+        Ok((plan.into(), logs, agent.promised().to_vec()))
+    })
 }
 
 /// What can be earned with an exact model.
@@ -421,7 +483,7 @@ pub fn solve<'py>(
             }
         };
         let seconds = started.elapsed().as_secs_f64();
-        let max_steps = max_steps.unwrap_or(domain.horizon);
+        let max_steps = max_steps.unwrap_or_else(|| domain.steps_that_count(discount));
         let test = Test { domain: &domain, episodes, max_steps, discount, seed: Seed(seed) };
         let returns = (episodes > 0).then(|| test.returns(|| solution.policy(pomdp)));
         let Solution { vectors, lower, upper } = &solution;

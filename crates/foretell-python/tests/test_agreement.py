@@ -2,16 +2,19 @@
 
 import inspect
 import re
+import typing
 
 import pytest
 
 import foretell as ft
 from foretell import _native
+from foretell._options import Learning
 
 EXTRAS = {
     "learn": {"logs", "preset", "refine", "ensemble", "keep_moments", "memory", "progress"},
     "refine": {"model", "logs", "progress"},
     "plan": {"model", "logs", "preset", "progress"},
+    "agent": {"where", "preset", "policy", "observe_reward", "pessimism", "discount", "seed", "progress"},
 }
 
 
@@ -26,7 +29,10 @@ def documented(function):
     return dict(zip(parts[1::2], [" ".join(text.split()) for text in parts[2::2]]))
 
 
-@pytest.mark.parametrize(("verb", "of"), [("learn", ("learn", "refine")), ("refine", ("refine",)), ("plan", ("plan",))])
+@pytest.mark.parametrize(
+    ("verb", "of"),
+    [("learn", ("learn", "refine")), ("refine", ("refine",)), ("plan", ("plan",)), ("agent", ("agent",))],
+)
 def test_signatures_and_docstrings_are_those_of_the_library(verb, of):
     function, known = getattr(ft, verb), fields(*of)
     parameters = inspect.signature(function).parameters
@@ -57,6 +63,13 @@ def test_every_literal_is_what_the_library_takes():
             assert values == set(re.findall(r"`(.*?)`", str(refused.value))) - {"no such value"}, name
 
 
+def test_what_other_verbs_take_of_learn_is_typed_as_there():
+    ours, hints = inspect.get_annotations(ft.learn, eval_str=True), typing.get_type_hints(Learning)
+    assert set(hints) == set(fields("learn"))
+    for name, hint in hints.items():
+        assert ours[name] == hint | None, name
+
+
 def test_the_estimator_has_the_parameters_of_learn():
     names = set(inspect.signature(ft.sklearn.PredictiveStateModel).parameters)
     assert names == (set(fields("learn")) - {"seed"}) | {"preset", "refine", "random_state"}
@@ -70,6 +83,14 @@ def test_an_unknown_parameter_is_named():
         ft.search(logs, rnak=5)
     with pytest.raises(ValueError, match="rank = 0: must be at least 1"):
         ft.learn(logs, rank=0)
+
+
+def test_a_value_of_the_wrong_type_is_named():
+    logs = ft.sample("tiger", episodes=5, seed=1)
+    with pytest.raises(TypeError, match="rank = 'five': "):
+        ft.learn(logs, rank="five", seed=1)
+    with pytest.raises(TypeError, match="states = 0: give a positive number or auto"):
+        ft.learn(logs, refine=True, states=0)
 
 
 def test_the_native_stub_is_complete():

@@ -84,6 +84,8 @@ def test_hmmlearn_sequences():
 def test_what_is_wrong_is_said(tmp_path):
     with pytest.raises(FileNotFoundError, match="none.csv"):
         ft.read(tmp_path / "none.csv")
+    with pytest.raises(TypeError, match="list has no Arrow interface"):
+        ft.from_arrow([1, 2])
     with pytest.raises(ValueError, match="no file matches"):
         ft.read(tmp_path / "*.csv")
     with pytest.raises(ValueError, match="different lengths"):
@@ -107,6 +109,15 @@ def test_parts_are_taken_by_number():
     assert sorted(map(str, steps(first) + steps(second))) == sorted(map(str, all_steps))
     with pytest.raises(IndexError, match="no episode 10"):
         logs.take([10])
+
+
+def test_logs_add_up_whatever_the_order_of_their_names():
+    first = ft.from_numpy(["N", "E"], ["wall", "open"], [0.0, 1.0])
+    second = ft.from_numpy(["E", "N"], ["exit", "wall"], [2.0, 3.0], terminated=[False, True])
+    assert steps(first + second) == steps(first) + steps(second)
+    assert (first + second).actions == ["N", "E"]
+    with pytest.raises(TypeError):
+        first + 1
 
 
 def test_summaries_and_notebooks():

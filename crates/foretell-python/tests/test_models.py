@@ -1,5 +1,6 @@
 """Models and policies: what they say, and that library, command line and Python agree bit for bit."""
 
+import copy
 import json
 import math
 import os
@@ -8,6 +9,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from pathlib import Path
 
@@ -109,6 +111,52 @@ def test_the_tiger_is_heard_and_avoided(tiger):
     assert more.summary()["has_action_probabilities"]
 
 
+def test_states_may_be_counted_or_left_open(tiger):
+    logs, _ = tiger
+    model = ft.learn(logs, rank=3, refine=True, layout="free", states=2)
+    assert model.states == 3  # and the start
+    assert ft.refine(model, logs, layout="free", states="auto").states >= 3
+
+
+def test_copies_of_filters_go_their_own_way(tiger):
+    logs, refined = tiger
+    for model in (refined, refined.linear(), ft.learn(logs, rank=3, ensemble=2)):
+        state = model.filter()
+        state.update("listen", "growl-left")
+        other = copy.copy(state)
+        assert other.predict("listen") == state.predict("listen") and other.spread("listen") == state.spread("listen")
+        before = state.state
+        other.update("listen", "growl-right")
+        assert (state.state == before).all() and (other.state != before).any()
+        state.update("listen", "growl-right")
+        assert (state.state == other.state).all()
+
+
+def test_an_agent_does_what_the_command_line_does(tmp_path):
+    told = subprocess.run(
+        [BINARY, "-q", "agent", "tiger", "--episodes", "300", "--agent-rounds", "2", "--seed", "3", "-o", "policy.safetensors", "--test-episodes", "1"],
+        cwd=tmp_path, check=True, capture_output=True,
+    )
+    assert told.stdout
+    trained = ft.agent("tiger", episodes=300, agent_rounds=2, seed=3)
+    trained.policy.save(tmp_path / "python.safetensors")
+    assert (tmp_path / "python.safetensors").read_bytes() == (tmp_path / "policy.safetensors").read_bytes()
+    assert len(trained.logs) == 300 and len(trained.promised) == 2
+    guided = ft.agent("tiger", policy=trained.policy, epsilon=0.0, episodes=20, agent_rounds=1, refine=False)
+    assert guided.logs.to_numpy()["action"][0] == trained.logs.actions.index("listen")
+
+
+def test_what_deserves_a_warning_is_warned_of():
+    logs = ft.sample("tiger", episodes=100, seed=1)
+    columns = logs.to_numpy()
+    flat = ft.from_numpy(columns["action"], columns["observation"], np.zeros(len(columns["action"])), episodes=columns["episode_id"])
+    model = ft.learn(flat, rank=2)
+    with pytest.warns(UserWarning, match="every reward in the logs is 0"):
+        policy = ft.plan(model, flat)
+    with pytest.warns(UserWarning, match="only 0 steps"):
+        ft.evaluate(policy, flat, episodes=10)
+
+
 def test_updates_and_merges_are_what_learning_from_all_gives():
     parts = [ft.sample("tiger", episodes=200, seed=seed) for seed in (1, 2)]
     names = [np.array(logs.actions)[logs.to_numpy()["action"]] for logs in parts]
@@ -119,6 +167,8 @@ def test_updates_and_merges_are_what_learning_from_all_gives():
     for history in ([], [("listen", "growl-left")]):
         a, b = (m.predict(history, action="listen") for m in (updated, merged))
         assert a == b
+    thawed = ft.update(pickle.loads(pickle.dumps(kept[0])), parts[1])
+    assert thawed.moments == "exact" and thawed.predict(action="listen") == updated.predict(action="listen")
     with pytest.raises(ValueError, match="keep_moments=True"):
         ft.update(ft.learn(parts[0], rank=3), parts[1])
 
@@ -167,6 +217,25 @@ def test_progress_is_told_and_may_stop_the_work(maze):
 
     with pytest.raises(RuntimeError, match="enough"):
         ft.learn(maze, refine=True, progress=stop)
+
+
+def test_long_calls_leave_python_to_others(maze):
+    """A thread of Python's ticks while the library works: with the GIL held it could not."""
+    ticks, done = [], threading.Event()
+
+    def tick():
+        while not done.wait(0.005):
+            ticks.append(time.perf_counter())
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    began = time.perf_counter()
+    ft.learn(maze, refine=True)
+    ended = time.perf_counter()
+    done.set()
+    thread.join()
+    # A tenth of what an idle machine would give.
+    assert sum(began < at < ended for at in ticks) > (ended - began) / 0.05
 
 
 def test_ctrl_c_works_within_a_second(tmp_path):

@@ -1,9 +1,32 @@
 """With other packages: scikit-learn, Gymnasium, Minari, matplotlib; and discretisers."""
 
+import pickle
+import subprocess
+import sys
+import textwrap
+
+import gymnasium
 import numpy as np
 import pytest
+from gymnasium.utils.env_checker import check_env
 
 import foretell as ft
+
+
+class Bandit(gymnasium.Env):
+    """Of two arms the second always pays."""
+
+    observation_space = gymnasium.spaces.Discrete(2)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t = 0
+        return 0, {}
+
+    def step(self, action):
+        self.t += 1
+        return int(action), float(action == 1), False, self.t == 5, {}
 
 
 def steps_of(logs):
@@ -51,16 +74,11 @@ class TestSklearn:
 
 class TestGymnasium:
     def test_domains_are_registered_and_pass_the_checker(self):
-        import gymnasium
-        from gymnasium.utils.env_checker import check_env
-
         for name in ("tiger", "colored-gridworld", "pocman"):
             env = gymnasium.make(f"foretell.gymnasium:foretell/{name}-v0")
             check_env(env.unwrapped, skip_render_check=True)
 
     def test_models_are_environments(self):
-        from gymnasium.utils.env_checker import check_env
-
         logs = ft.sample("tiger", episodes=500, seed=1)
         refined = ft.learn(logs, refine=True)
         check_env(ft.gymnasium.ModelEnv(refined), skip_render_check=True)
@@ -75,9 +93,6 @@ class TestGymnasium:
         assert abs(rewards.mean() - true.mean()) < 4 * true.std() * np.sqrt(2 / len(true)) + 0.5
 
     def test_states_replace_observations(self):
-        import gymnasium
-        from gymnasium.utils.env_checker import check_env
-
         env = gymnasium.make("foretell.gymnasium:foretell/tiger-v0")
         model = ft.learn(ft.gymnasium.record(env, episodes=300, max_steps=20), rank=3)
         wrapped = ft.gymnasium.PredictiveStates(env, model)
@@ -86,8 +101,6 @@ class TestGymnasium:
         assert np.array_equal(state, model.initial)
 
     def test_records_are_what_sampling_gives(self):
-        import gymnasium
-
         env = gymnasium.make("foretell.gymnasium:foretell/tiger-v0")
         logs = ft.gymnasium.record(env, episodes=50, max_steps=20, seed=1)
         assert len(logs) == 50 and set(logs.actions) == {"listen", "open-left", "open-right"}
@@ -98,14 +111,11 @@ class TestGymnasium:
         assert abs(here.discounted_return - there.discounted_return) < 3 * here.discounted_ci95
 
     def test_what_reset_shows_answers_the_first_action(self):
-        import gymnasium
-        from gymnasium import spaces
-
         class Echo(gymnasium.Env):
             """Shows a card, asks for it afterwards."""
 
-            observation_space = spaces.MultiDiscrete([2, 2])
-            action_space = spaces.Discrete(2)
+            observation_space = gymnasium.spaces.MultiDiscrete([2, 2])
+            action_space = gymnasium.spaces.Discrete(2)
 
             def reset(self, *, seed=None, options=None):
                 super().reset(seed=seed)
@@ -125,15 +135,57 @@ class TestGymnasium:
         assert ft.evaluate(policy, Echo(), episodes=100).mean_return > 2.8
 
     def test_spaces_without_symbols_are_refused(self):
-        import gymnasium
-
         env = gymnasium.make("CartPole-v1")
         with pytest.raises(ValueError, match="has no symbols; give encode="):
             ft.gymnasium.record(env, episodes=1)
         sampled = np.array([env.observation_space.sample() for _ in range(5)], dtype=float)
         grid = ft.discretise.Uniform(bins=3).fit(np.clip(sampled, -1, 1))
-        logs = ft.gymnasium.record(env, episodes=3, encode=grid, seed=1)
-        assert len(logs) == 3
+        logs = ft.record(env, episodes=20, encode=grid, seed=1)
+        assert len(logs) == 20
+        # From here on the discretiser is carried.
+        model = ft.learn(logs, rank=5)
+        for state in ("memory", "last"):
+            policy = ft.plan(model, logs, planner="fitted-q", state=state, rounds=5)
+            policy = pickle.loads(pickle.dumps(policy))
+            assert ft.evaluate(policy, env, episodes=5, max_steps=10).mean_length > 5
+            policy.start().observe(env.reset(seed=1)[0], action="0")
+        wrapped = ft.gymnasium.PredictiveStates(env, model)
+        assert wrapped.reset(seed=1)[0].shape == (5,)
+
+    def test_an_agent_learns_by_acting(self):
+        trained = ft.agent(Bandit(), episodes=60, agent_rounds=2, epsilon=0.2, seed=1)
+        assert len(trained.logs) == 60 and len(trained.promised) == 2
+        assert trained.policy.start().action == "1"
+        late = trained.logs.take(range(30, 60)).to_numpy()
+        assert 0.8 < (late["action"][late["step"] > 0] == trained.logs.actions.index("1")).mean() < 1
+
+    def test_what_is_missing_is_named(self):
+        """Where a package is not installed, the error says which and how to get it."""
+        script = textwrap.dedent(
+            """
+            import sys
+            for name in ("gymnasium", "sklearn", "matplotlib", "pandas", "minari"):
+                sys.modules[name] = None
+            import foretell as ft
+            logs = ft.sample("tiger", episodes=5, seed=1)
+            model = ft.learn(logs, rank=1)
+            for use in (lambda: ft.gymnasium, lambda: ft.record, lambda: ft.sklearn, model.plot_spectrum, logs.to_pandas,
+                        lambda: ft.from_minari("x")):
+                try:
+                    use()
+                except ModuleNotFoundError as error:
+                    print(error)
+            """
+        )
+        told = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout.splitlines()
+        assert told == [
+            "foretell.gymnasium needs gymnasium: pip install 'foretell[gymnasium]'",
+            "foretell.record needs gymnasium: pip install 'foretell[gymnasium]'",
+            "foretell.sklearn needs scikit-learn: pip install 'foretell[sklearn]'",
+            "foretell.plot needs matplotlib: pip install 'foretell[plot]'",
+            "Logs.to_pandas needs pandas: pip install pandas",
+            "from_minari needs minari: pip install 'foretell[minari]'",
+        ]
 
 
 class TestDiscretise:

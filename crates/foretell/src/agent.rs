@@ -18,6 +18,21 @@ use crate::policy::{Exploring, Uniform};
 use crate::refine::{RefineParams, refine, refine_as};
 use crate::rng::Seed;
 
+/// The state of an agent's models: smaller than the best for predictions, which plans better.
+const RANK: usize = 20;
+/// Planning looks no further ahead than this discount, whatever the domain's.
+const LARGEST_DISCOUNT: f64 = 0.99;
+
+/// The default recipe of an agent's models.
+pub fn learning() -> LearnParams {
+    LearnParams { rank: RANK, ..LearnParams::default() }
+}
+
+/// The discount with which an agent plans where returns have another.
+pub fn planning_discount(discount: f64) -> f64 {
+    discount.min(LARGEST_DISCOUNT)
+}
+
 /// Who acts while episodes are sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -52,6 +52,9 @@ const BUILT_IN: [&str; 11] = [
     "rocksample",
 ];
 
+/// A reward counts no longer where its discount is below this.
+const NEGLIGIBLE: f64 = 1e-4;
+
 /// A system, its story, and how it is usually played.
 #[derive(Clone, Debug)]
 pub struct Domain {
@@ -81,6 +84,11 @@ impl Domain {
             World::Finite(pomdp) | World::Maze(_, pomdp) => Some(pomdp),
             World::PocMan(_) => None,
         }
+    }
+
+    /// Steps after which rewards no longer count with a discount; without one, its horizon.
+    pub fn steps_that_count(&self, discount: f64) -> usize {
+        if discount < 1.0 { (NEGLIGIBLE.ln() / discount.ln()).ceil().max(1.0) as usize } else { self.horizon }
     }
 
     /// The system to act in.

@@ -99,6 +99,31 @@ impl<'m> PredictiveState<'m> {
         }
     }
 
+    /// The same state, where the same model stands elsewhere: a copy that outlives what this one borrows from.
+    ///
+    /// # Panics
+    ///
+    /// If it is another model, which was refined where this one was not, or the other way round.
+    pub fn borrowed_from<'n>(&self, model: &'n Model) -> PredictiveState<'n> {
+        let all = |states: &[PredictiveState<'_>], models: &'n [Model]| -> Vec<_> {
+            states.iter().zip(models).map(|(state, model)| state.borrowed_from(model)).collect()
+        };
+        let pomdp = || &model.refined().expect("the model is the same, and was refined").pomdp;
+        PredictiveState {
+            model,
+            c: self.c.clone(),
+            belief: self.belief.as_ref().map(|belief| belief.borrowed_from(pomdp())),
+            past: self.past.clone(),
+            probabilities: self.probabilities.clone(),
+            smoothed: self.smoothed.clone(),
+            ended: self.ended,
+            lost: self.lost,
+            members: all(&self.members, &model.ensemble().members),
+            halves: all(&self.halves, &model.ensemble().halves),
+            spread: self.spread.clone(),
+        }
+    }
+
     /// How often the filter got lost since it was made.
     pub fn lost(&self) -> u64 {
         self.lost + self.belief.as_ref().map_or(0, Belief::lost)

@@ -181,6 +181,8 @@ pub struct Plan {
     alphabet: Alphabet,
     /// Where the state is that of a model.
     model: Option<Model>,
+    /// The model's [`encoding`](Model::encoding), which a plan without a model has too.
+    encoding: Option<String>,
     q: PlanQ,
 }
 
@@ -285,7 +287,8 @@ fn solved(model: &Model, planner: Planner, params: PlanParams, progress: &mut dy
     }
     let params = PlanParams { state: StateKind::Predictive, ..params };
     let q = PlanQ { trees: None, table: None, vectors: solution.vectors };
-    Ok(Plan { params, alphabet: model.alphabet().clone(), model: Some(model.clone()), q })
+    let (alphabet, encoding) = (model.alphabet().clone(), model.encoding().map(String::from));
+    Ok(Plan { params, alphabet, model: Some(model.clone()), encoding, q })
 }
 
 /// A policy by fitted-Q on the logs.
@@ -309,8 +312,9 @@ fn fitted(model: &Model, episodes: &[Trajectory], params: PlanParams, progress: 
     fitted.by_ref().take(params.rounds).for_each(progress);
     let PlanFit { trees, table } = fitted.into_inner();
     let q = PlanQ { trees: trees.map(|trees| trees.to_q()), table: table.map(WindowFit::into_q), vectors: Vec::new() };
-    let model = (params.state != StateKind::Last).then(|| model.clone());
-    Ok(Plan { params, alphabet: alphabet.clone(), model, q })
+    let encoding = model.encoding().map(String::from);
+    let kept = (params.state != StateKind::Last).then(|| model.clone());
+    Ok(Plan { params, alphabet: alphabet.clone(), model: kept, encoding, q })
 }
 
 /// The steps where action a earns less by `pessimism`·sd / √(1 + n), n being how often it was tried in states like its own.
@@ -363,6 +367,11 @@ impl Plan {
     /// The model that keeps the state, if it has one.
     pub fn model(&self) -> Option<&Model> {
         self.model.as_ref()
+    }
+
+    /// How symbols were made of measurements, see [`Model::encoding`].
+    pub fn encoding(&self) -> Option<&str> {
+        self.encoding.as_deref()
     }
 
     /// The states it goes through along episodes over its alphabet.

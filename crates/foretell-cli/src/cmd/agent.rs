@@ -7,17 +7,12 @@ use std::time::Instant;
 
 use foretell::baselines::{Test, Tested};
 use foretell::checkpoint::digest;
-use foretell::{Agent, AgentOverrides, AgentParams, Error, LearnParams, Plan, PlanParams, Seed, domains};
+use foretell::{Agent, AgentOverrides, AgentParams, Error, LearnParams, Plan, PlanParams, Seed, agent, domains};
 use serde_json::json;
 
 use crate::checkpoint::{self, CheckpointArgs, say_resumed};
 use crate::run::{self, PolicyFile, Run, TestOf};
 use crate::{output, plot, report};
-
-/// The state of the agent's model: smaller than the best for predictions, which plans better.
-const RANK: usize = 20;
-/// Planning looks no further ahead than this discount, whatever the domain's.
-const LARGEST_DISCOUNT: f64 = 0.99;
 
 /// What our own policy is called in the table.
 pub const OWN: &str = "foretell";
@@ -73,10 +68,10 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let guide = args.sampling_policy.as_ref().map(Plan::load).transpose()?;
     let started = Instant::now();
     let (learning, planning) = match args.preset {
-        super::Preset::Default => (LearnParams { rank: RANK, ..LearnParams::default() }, PlanParams::default()),
+        super::Preset::Default => (agent::learning(), PlanParams::default()),
         super::Preset::Paper => (LearnParams::paper(), PlanParams::paper()),
     };
-    let discount = args.discount.unwrap_or(domain.discount.min(LARGEST_DISCOUNT));
+    let discount = args.discount.unwrap_or(agent::planning_discount(domain.discount));
     let learning = LearnParams { seed: args.seed, observe_reward: args.observe_reward, ..learning };
     let planning = PlanParams { seed: args.seed, discount, pessimism: args.pessimism, ..planning };
     let refine = matches!(args.preset, super::Preset::Default);

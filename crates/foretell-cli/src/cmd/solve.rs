@@ -52,9 +52,6 @@ enum Planner {
     PointBased,
 }
 
-/// Episodes are cut where rewards count less than this.
-const NEGLIGIBLE: f64 = 1e-4;
-
 #[derive(Serialize)]
 struct Report {
     discount: f64,
@@ -95,8 +92,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     };
     let seconds = started.elapsed().as_secs_f64();
     let returns = args.episodes.map(|episodes| {
-        let steps = if discount < 1.0 { (NEGLIGIBLE.ln() / discount.ln()).ceil().max(1.0) as usize } else { domain.horizon };
-        let max_steps = args.max_steps.map_or(steps, |n| n as usize);
+        let max_steps = args.max_steps.map_or_else(|| domain.steps_that_count(discount), |n| n as usize);
         let test = Test { domain: &domain, episodes: episodes as usize, max_steps, discount, seed: Seed(args.seed) };
         test.returns(|| solution.policy(pomdp))
     });

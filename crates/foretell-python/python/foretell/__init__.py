@@ -15,23 +15,31 @@ True
 """
 
 import importlib
-from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from foretell._native import __version__
 from foretell._data import from_arrow, from_hmmlearn, from_minari, from_numpy, from_pandas, read, to_minari
 from foretell._domain import Domain, Simulator, domains
+from foretell._extras import EXTRAS, missing
 from foretell._files import load
 from foretell._learning import diagnose, learn, merge, refine, score, search, update
 from foretell._logs import Logs
 from foretell._model import Filter, Model
-from foretell._planning import evaluate, plan, sample, solve
+from foretell._planning import agent, evaluate, plan, sample, solve
 from foretell._policy import Policy, Run
-from foretell._results import Estimate, LogValue, Returns, Score, Solution
+from foretell._results import CalibrationBin, Estimate, Found, HorizonScore, LogValue, Returns, Score, Solution, Trained, Tried
+
+if TYPE_CHECKING:
+    from foretell import discretise as discretise, gymnasium as gymnasium, plot as plot, sklearn as sklearn
+    from foretell.gymnasium import record as record
 
 __all__ = [
+    "CalibrationBin",
     "Domain",
     "Estimate",
     "Filter",
+    "Found",
+    "HorizonScore",
     "LogValue",
     "Logs",
     "Model",
@@ -41,7 +49,10 @@ __all__ = [
     "Score",
     "Simulator",
     "Solution",
+    "Trained",
+    "Tried",
     "__version__",
+    "agent",
     "diagnose",
     "domains",
     "evaluate",
@@ -64,14 +75,22 @@ __all__ = [
     "update",
 ]
 
-# What needs more than NumPy, or is rarely needed: imported when it is first asked for.
-_LATER = ("discretise", "gymnasium", "plot", "sklearn")
+# What needs more than NumPy, or is rarely needed: imported when it is first asked for. A name stands for its module, or for what it is in one.
+_LATER = {"discretise": None, "gymnasium": None, "plot": None, "sklearn": None, "record": "gymnasium"}
 
 
-def __getattr__(name: str) -> ModuleType:
-    if name in _LATER:
-        return importlib.import_module(f"foretell.{name}")
-    raise AttributeError(f"module 'foretell' has no attribute {name!r}")
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'foretell' has no attribute {name!r}")
+    module = _LATER[name] or name
+    try:
+        found = importlib.import_module(f"foretell.{module}")
+    except ModuleNotFoundError as error:
+        package = (error.name or "").split(".")[0]
+        if package not in EXTRAS:
+            raise
+        raise missing(package, f"foretell.{name}") from None
+    return found if module == name else getattr(found, name)
 
 
 def __dir__() -> list[str]:

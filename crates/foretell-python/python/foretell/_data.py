@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from foretell import _native
+from foretell._extras import needed
 from foretell._logs import Logs, Path
 
 if TYPE_CHECKING:
@@ -125,7 +126,17 @@ def from_arrow(table: Any, *, skip_bad_episodes: bool = False) -> Logs:
         Its columns have the names that they have in files.
     skip_bad_episodes : bool
         Drop episodes that have a bad row instead of raising an error.
+
+    Examples
+    --------
+    >>> import foretell as ft
+    >>> import polars
+    >>> table = polars.DataFrame({"episode_id": [0, 0, 1], "action": ["N", "E", "N"], "observation": ["wall", "open", "wall"]})
+    >>> ft.from_arrow(table)
+    <foretell.Logs: 2 episodes, 3 steps, 2 actions, 2 observations>
     """
+    if not hasattr(table, "__arrow_c_stream__"):
+        raise TypeError(f"{type(table).__name__} has no Arrow interface (__arrow_c_stream__); try from_pandas or from_numpy")
     return Logs(_native.Logs.from_arrow(table, skip_bad_episodes))
 
 
@@ -139,6 +150,14 @@ def from_pandas(frame: Any, *, skip_bad_episodes: bool = False) -> Logs:
         ``terminated``, ``truncated`` and ``action_prob`` where they are known.
     skip_bad_episodes : bool
         Drop episodes that have a bad row instead of raising an error.
+
+    Examples
+    --------
+    >>> import foretell as ft
+    >>> import pandas
+    >>> frame = pandas.DataFrame({"episode_id": [0, 0, 1], "action": ["N", "E", "N"], "observation": ["wall", "open", "wall"]})
+    >>> ft.from_pandas(frame)
+    <foretell.Logs: 2 episodes, 3 steps, 2 actions, 2 observations>
     """
     columns = {}
     for name in frame.columns:
@@ -189,11 +208,16 @@ def from_minari(dataset: Any, *, discretiser: Discretiser | None = None) -> Logs
         A name is loaded, and downloaded if need be.
     discretiser : Discretiser, optional
         Makes symbols of observations, see `foretell.discretise`.
+
+    Examples
+    --------
+    >>> import foretell as ft
+    >>> dataset = ft.to_minari(ft.sample("tiger", episodes=10, max_steps=5, seed=1), "mine/tiger-v0")
+    >>> ft.from_minari(dataset)
+    <foretell.Logs: 10 episodes, 50 steps, 3 actions, 2 observations>
     """
     if isinstance(dataset, str):
-        import minari
-
-        dataset = minari.load_dataset(dataset, download=True)
+        dataset = needed("minari", "from_minari").load_dataset(dataset, download=True)
     parts: dict[str, list[NDArray[Any]]] = {}
 
     def add(name: str, values: Any) -> None:
@@ -238,9 +262,16 @@ def to_minari(logs: Logs, name: str, **metadata: Any) -> Any:
     Returns
     -------
     minari.MinariDataset
+
+    Examples
+    --------
+    >>> import foretell as ft
+    >>> dataset = ft.to_minari(ft.sample("tiger", episodes=10, seed=1), "mine/walks-v0", description="Listening at doors.")
+    >>> dataset.total_episodes
+    10
     """
+    minari = needed("minari", "to_minari")
     import gymnasium
-    import minari
     from minari.data_collector import EpisodeBuffer
 
     columns, beyond = logs.to_numpy(), len(logs.observations)

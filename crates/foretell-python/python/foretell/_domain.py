@@ -14,8 +14,13 @@ class Domain:
     Examples
     --------
     >>> import foretell as ft
-    >>> ft.Domain("tiger").actions
+    >>> tiger = ft.Domain("tiger")
+    >>> tiger.actions
     ['listen', 'open-left', 'open-right']
+    >>> "actions: listen open-left open-right" in tiger.pomdp()
+    True
+    >>> tiger.simulator(seed=1).picture()
+    'tiger-right'
     """
 
     def __init__(self, name: str | os.PathLike[str]) -> None:
@@ -79,6 +84,9 @@ class Simulator:
     >>> observation, reward, terminated = tiger.step("listen")
     >>> observation, reward, terminated
     ('growl-right', -1.0, False)
+    >>> tiger.picture()
+    'tiger-right'
+    >>> tiger.reset(seed=2)
     """
 
     def __init__(self, domain: Domain, seed: int = 0) -> None:

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import warnings
+from typing import Any, Literal, Unpack
 
 from foretell import _native
 from foretell._domain import Domain
 from foretell._logs import Logs
 from foretell._model import Model
-from foretell._options import Preset, Projection, domain_of, given
+from foretell._options import Learning, Preset, Projection, domain_of, given
 from foretell._progress import Progress, progress as told
 from foretell._results import Found, Score
 
 GIB = 1 << 30
+
+
+def advised(model: Model) -> Model:
+    """The model; where its states leave out what rewards tell, that is said."""
+    if model._native.wants_rewards_observed and not model._native.observes_rewards:
+        told = "rewards tell more of the state than observations do; learn with observe_reward=True"
+        warnings.warn(told, stacklevel=3)
+    return model
 
 
 def learn(
@@ -155,7 +164,7 @@ def learn(
     keep = "fitting" if keep_moments is True else keep_moments or None
     with told(progress) as tell:
         native = _native.learn(logs._native, preset, params, refinement if refine else None, ensemble, keep, memory, tell)
-    model = Model(native)
+    model = advised(Model(native))
     return model if logs.discretiser is None else model.with_discretiser(logs.discretiser)
 
 
@@ -197,7 +206,7 @@ def refine(
     """
     params = given(states=states, layout=layout, em_rounds=em_rounds, patience=patience)
     with told(progress) as tell:
-        return Model(_native.refine(model._native, logs._native, params, tell))
+        return advised(Model(_native.refine(model._native, logs._native, params, tell)))
 
 
 def update(
@@ -278,7 +287,7 @@ def search(
     folds: int = 5,
     budget: float = 60.0,
     progress: bool | Progress | None = None,
-    **fixed: Any,
+    **fixed: Unpack[Learning],
 ) -> Found:
     """Searches for the parameters with which models predict held-out logs best.
 
@@ -307,10 +316,10 @@ def search(
     >>> model = ft.learn(logs, **found.params)
     """
     with told(progress) as tell:
-        return Found._of(_native.search(logs._native, preset, fixed, folds, budget, tell))
+        return Found._of(_native.search(logs._native, preset, dict(fixed), folds, budget, tell))
 
 
-def diagnose(logs: Logs, *, preset: Preset = "default", **params: Any) -> dict[str, Any]:
+def diagnose(logs: Logs, *, preset: Preset = "default", **params: Unpack[Learning]) -> dict[str, Any]:
     """What the logs support: what was tried, how sparse their matrices are, which rank and projection they suggest, how errors grow.
 
     Parameters
@@ -333,5 +342,5 @@ def diagnose(logs: Logs, *, preset: Preset = "default", **params: Any) -> dict[s
     >>> ft.diagnose(ft.sample("tiger", episodes=200, seed=1))["episodes"]
     200
     """
-    report: dict[str, Any] = _native.diagnose(logs._native, preset, params)
+    report: dict[str, Any] = _native.diagnose(logs._native, preset, dict(params))
     return report

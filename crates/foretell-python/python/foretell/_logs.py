@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foretell import _native
+from foretell._extras import needed
 from foretell._html import count, table
 
 if TYPE_CHECKING:
@@ -95,8 +96,18 @@ class Logs:
         return dict(self._columns)
 
     def to_pandas(self) -> Any:
-        """The logs as a pandas DataFrame, with names in place of numbers. Needs pandas."""
-        import pandas
+        """The logs as a pandas DataFrame, with names in place of numbers. Needs pandas.
+
+        Examples
+        --------
+        >>> import foretell as ft
+        >>> frame = ft.sample("tiger", episodes=2, max_steps=3, seed=1).to_pandas()
+        >>> frame[["episode_id", "step", "action", "observation"]].head(2)
+           episode_id  step      action  observation
+        0           0     0  open-right   growl-left
+        1           0     1   open-left  growl-right
+        """
+        pandas = needed("pandas", "Logs.to_pandas")
 
         columns = self.to_numpy()
         names = np.array([name.removesuffix(" [end]") for name in self.observations], dtype=object)
@@ -142,8 +153,27 @@ class Logs:
         return self.take(np.sort(order[:first])), self.take(np.sort(order[first:]))
 
     def write(self, path: Path) -> None:
-        """Writes the logs to a file, by its extension as CSV, JSON Lines or Parquet (the first two also ``.gz``)."""
+        """Writes the logs to a file, by its extension as CSV, JSON Lines or Parquet (the first two also ``.gz``).
+
+        Examples
+        --------
+        >>> import foretell as ft
+        >>> ft.sample("tiger", episodes=5, seed=1).write("walks.parquet")
+        """
         self._native.write(os.fspath(path))
+
+    def __add__(self, other: Logs) -> Logs:
+        """These episodes, then those of others; all are held in memory.
+
+        Examples
+        --------
+        >>> import foretell as ft
+        >>> len(ft.sample("tiger", episodes=10, seed=1) + ft.sample("tiger", episodes=5, seed=2))
+        15
+        """
+        if not isinstance(other, Logs):
+            return NotImplemented
+        return Logs(self._native.joined([other._native]), self.discretiser or other.discretiser)
 
     def __iter__(self) -> Iterator[list[tuple[str, str, float | None]]]:
         """Episodes as lists of (action, observation, reward)."""

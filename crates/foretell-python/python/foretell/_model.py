@@ -35,6 +35,15 @@ def encoded(observation: Any, discretiser: Discretiser | None) -> Any:
     return observation if discretiser is None or isinstance(observation, str) else discretiser(observation)
 
 
+def decoded(encoding: str | None) -> Discretiser | None:
+    """The discretiser that a model or policy carries."""
+    if encoding is None:
+        return None
+    from foretell.discretise import from_dict
+
+    return from_dict(json.loads(encoding))
+
+
 class Model:
     """What will be observed if something is done: a model that `learn` made.
 
@@ -53,7 +62,15 @@ class Model:
 
     @classmethod
     def load(cls, path: Path) -> Model:
-        """Reads a model that `save` or ``foretell learn`` wrote."""
+        """Reads a model that `save` or ``foretell learn`` wrote.
+
+        Examples
+        --------
+        >>> import foretell as ft
+        >>> ft.learn(ft.sample("tiger", episodes=100, seed=1), rank=3).save("model.safetensors")
+        >>> ft.Model.load("model.safetensors").rank
+        3
+        """
         return cls(_native.Model.load(os.fspath(path)))
 
     def save(self, path: Path) -> None:
@@ -112,7 +129,16 @@ class Model:
         return self._native.normalizer
 
     def operator(self, action: Symbol, observation: Symbol, *, terminated: bool = False) -> NDArray[np.float64] | None:
-        """C_ao of the linear model; None for a pair that was never met."""
+        """C_ao of the linear model; None for a pair that was never met.
+
+        Examples
+        --------
+        >>> import foretell as ft
+        >>> model = ft.learn(ft.sample("tiger", episodes=500, seed=1), rank=3)
+        >>> c = model.operator("listen", "growl-left") @ model.initial
+        >>> bool(0 < model.normalizer @ c < 1)  # how likely the pair is in the logs
+        True
+        """
         return self._native.operator(action, observation, terminated=terminated)
 
     def pomdp(self) -> str:
@@ -131,25 +157,43 @@ class Model:
         return text
 
     def linear(self) -> Model:
-        """The linear model alone, without refinement and ensemble."""
+        """The linear model alone, without refinement and ensemble.
+
+        Examples
+        --------
+        >>> import foretell as ft
+        >>> ft.learn(ft.sample("tiger", episodes=500, seed=1), rank=3, refine=True).linear()
+        <foretell.Model: rank 3, 3 actions, 2 observations, learned from 500 episodes>
+        """
         return Model(self._native.linear())
 
     def with_mix(self, mix: float) -> Model:
-        """The model with another weight of the n-gram in its predictions, between 0 and 1."""
+        """The model with another weight of the n-gram in its predictions, between 0 and 1.
+
+        Examples
+        --------
+        >>> import foretell as ft
+        >>> ft.learn(ft.sample("tiger", episodes=500, seed=1), rank=3).with_mix(0.2).params["mix"]
+        0.2
+        """
         return Model(self._native.with_mix(mix))
 
     @property
     def discretiser(self) -> Discretiser | None:
         """What makes symbols of measurements, if its logs were discretised: then filters take measurements."""
-        encoding = self._native.encoding
-        if encoding is None:
-            return None
-        from foretell.discretise import from_dict
-
-        return from_dict(json.loads(encoding))
+        return decoded(self._native.encoding)
 
     def with_discretiser(self, discretiser: Discretiser | None) -> Model:
-        """The model with a discretiser, which is saved with it."""
+        """The model with a discretiser, which is saved with it. `from_numpy` and `record` see to this by themselves.
+
+        Examples
+        --------
+        >>> import foretell as ft
+        >>> grid = ft.discretise.Uniform(bins=2).fit([[0.0], [1.0]])
+        >>> model = ft.learn(ft.from_numpy(["go"] * 40, grid.transform([0.1, 0.9] * 20)), rank=2).with_discretiser(grid)
+        >>> model.predict([("go", [0.2])], action="go")["1"] > 0.9
+        True
+        """
         encoding = None if discretiser is None else json.dumps(discretiser.to_dict())
         return Model(self._native.with_encoding(encoding))
 
@@ -228,11 +272,26 @@ class Model:
     def sample(
         self, history: Iterable[Pair] = (), *, actions: Sequence[Symbol], n: int = 1, seed: int = 0
     ) -> list[list[str]]:
-        """Draws ``n`` futures: the observations that might answer a plan. One ends early where the episode does."""
+        """Draws ``n`` futures: the observations that might answer a plan. One ends early where the episode does.
+
+        Examples
+        --------
+        >>> import foretell as ft
+        >>> model = ft.learn(ft.sample("tiger", episodes=500, seed=1), rank=3)
+        >>> [len(future) for future in model.sample(actions=["listen", "listen"], n=3, seed=1)]
+        [2, 2, 2]
+        """
         return self._after(history).sample(actions, n=n, seed=seed)
 
     def plot_spectrum(self, ax: Any = None) -> Any:
-        """Draws the singular values; needs matplotlib. See `foretell.plot.spectrum`."""
+        """Draws the singular values; needs matplotlib. See `foretell.plot.spectrum`.
+
+        Examples
+        --------
+        >>> import foretell as ft
+        >>> axes = ft.learn(ft.sample("tiger", episodes=200, seed=1), rank=3).plot_spectrum()
+        >>> axes.figure.savefig("spectrum.png")
+        """
         from foretell import plot
 
         return plot.spectrum(self, ax=ax)
@@ -274,11 +333,34 @@ class Filter:
     Examples
     --------
     >>> import foretell as ft
-    >>> model = ft.learn(ft.sample("tiger", episodes=500, seed=1), rank=3)
+    >>> model = ft.learn(ft.sample("tiger", episodes=500, seed=1), rank=3, ensemble=2)
     >>> state = model.filter()
     >>> probability = state.update("listen", "growl-left")
     >>> state.state.shape
     (3,)
+
+    What would follow, and how sure that is:
+
+    >>> next(iter(state.predict("listen")))
+    'growl-left'
+    >>> state.spread("listen")["growl-left"] < 0.1
+    True
+    >>> round(float(state.predict_array("listen").sum()) + state.unseen, 9)
+    1.0
+    >>> [next(iter(step)) for step in state.forecast(["listen", "listen"])]
+    ['growl-left', 'growl-left']
+    >>> 0.5 < state.probability([("listen", "growl-left")]) < 1
+    True
+    >>> [len(future) for future in state.sample(["listen", "listen"], n=3, seed=1)]
+    [2, 2, 2]
+
+    A copy goes its own way; an observation may be missing; then the next episode begins:
+
+    >>> other = state.copy()
+    >>> other.update_missing("open-left")
+    >>> bool((other.state == state.state).all())
+    False
+    >>> state.reset()
     """
 
     def __init__(
@@ -302,6 +384,15 @@ class Filter:
     def lost(self) -> int:
         """How often an observation came that the model held impossible."""
         return self._native.lost
+
+    def copy(self) -> Filter:
+        """The same state, to go on with apart from this one."""
+        return Filter(self._native.copy(), self._observations, self._discretiser)
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Filter:
+        return self.copy()
 
     def reset(self) -> None:
         """Begins an episode."""
@@ -353,7 +444,7 @@ class Filter:
 
     def probability(self, test: Sequence[tuple[Symbol, Symbol]]) -> float:
         """The probability that these pairs come next, given their actions."""
-        return self._native.probability(list(test))
+        return self._native.probability([(action, encoded(o, self._discretiser)) for action, o in test])
 
     def sample(self, actions: Sequence[Symbol], *, n: int = 1, seed: int = 0) -> list[list[str]]:
         """Draws ``n`` futures: the observations that might answer a plan."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Literal
+import warnings
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from foretell import _native
 from foretell._domain import Domain
@@ -12,7 +13,15 @@ from foretell._model import Model
 from foretell._options import Preset, domain_of, given
 from foretell._policy import Policy
 from foretell._progress import Progress, progress as told
-from foretell._results import LogValue, Returns, Solution
+from foretell._results import LogValue, Returns, Solution, Trained
+
+if TYPE_CHECKING:
+    import gymnasium
+
+    Env = gymnasium.Env[Any, Any]
+
+# Steps with a reward below which logs hardly tell what can be earned.
+FEW_REWARDS = 50
 
 
 def plan(
@@ -97,13 +106,42 @@ def plan(
         ensembles=ensembles,
         seed=seed,
     )
+    rewards = logs.summary()["rewards"]
+    if rewards["min"] is not None and rewards["min"] == rewards["max"]:
+        told_apart = f"every reward in the logs is {rewards['min']:g}, so they cannot tell a good policy from a bad one"
+        warnings.warn(told_apart, stacklevel=2)
     with told(progress) as tell:
         return Policy(_native.plan(model._native, logs._native, preset, params, tell))
 
 
+@overload
 def evaluate(
     policy: Policy,
-    where: str | os.PathLike[str] | Domain | Logs | Any,
+    where: Logs,
+    *,
+    episodes: int = 10_000,
+    max_steps: int | None = None,
+    discount: float | None = None,
+    replicates: int = 20,
+    seed: int = 0,
+) -> LogValue: ...
+
+
+@overload
+def evaluate(
+    policy: Policy,
+    where: str | os.PathLike[str] | Domain | Env,
+    *,
+    episodes: int = 10_000,
+    max_steps: int | None = None,
+    discount: float | None = None,
+    seed: int = 0,
+) -> Returns: ...
+
+
+def evaluate(
+    policy: Policy,
+    where: str | os.PathLike[str] | Domain | Env | Logs,
     *,
     episodes: int = 10_000,
     max_steps: int | None = None,
@@ -142,15 +180,23 @@ def evaluate(
     >>> policy = ft.plan(ft.learn(logs, refine=True), logs, discount=0.95)
     >>> ft.evaluate(policy, "tiger", episodes=1000).discounted_return > 10
     True
+    >>> by_logs = ft.evaluate(policy, ft.sample("tiger", episodes=200, seed=2), episodes=500)
+    >>> by_logs.rollouts.value > by_logs.logged.discounted_return
+    True
     """
     if isinstance(where, Logs):
         report = _native.evaluate_by(policy._native, where._native, episodes, max_steps, discount, replicates, seed)
-        return LogValue._of(report)
-    if hasattr(where, "action_space"):
+        worth = LogValue._of(report)
+        if worth.rewarded < FEW_REWARDS:
+            little = f"only {worth.rewarded} steps of these logs had a reward that is not zero, so the estimates rest on little"
+            warnings.warn(little, stacklevel=2)
+        elif worth.agree is False:
+            warnings.warn("the two estimates disagree, so trust neither; more logs would tell", stacklevel=2)
+        return worth
+    if not isinstance(where, str | os.PathLike | Domain):
         from foretell.gymnasium import evaluate_in_env
 
-        env: Any = where
-        return evaluate_in_env(policy, env, episodes=episodes, max_steps=max_steps, discount=discount, seed=seed)
+        return evaluate_in_env(policy, where, episodes=episodes, max_steps=max_steps, discount=discount, seed=seed)
     domain = domain_of(where)
     return Returns(**_native.evaluate_in(policy._native, domain._native, episodes, max_steps, discount, seed))
 
@@ -195,6 +241,76 @@ def sample(
         return Logs(_native.sample(domain_of(domain)._native, episodes, max_steps, native, epsilon, seed, tell))
 
 
+def agent(
+    where: str | os.PathLike[str] | Domain | Env,
+    *,
+    preset: Preset = "default",
+    policy: Policy | None = None,
+    observe_reward: bool = False,
+    pessimism: float = 0.0,
+    discount: float | None = None,
+    seed: int = 0,
+    progress: bool | Progress | None = None,
+    agent_rounds: int | None = None,
+    episodes: int | None = None,
+    sampling: Literal["uniform", "epsilon-greedy"] | None = None,
+    epsilon: float | None = None,
+    refine: bool | None = None,
+) -> Trained:
+    """Does everything from nothing: samples episodes, learns, plans, and again with what it planned (Algorithm 2 of the paper).
+
+    Parameters
+    ----------
+    where : str, Domain or gymnasium.Env
+        Where to act.
+    preset : {"default", "paper"}
+        The recipe to start from. What is given below changes it.
+    policy : Policy, optional
+        Acts while episodes are sampled, in place of ``sampling``; ``epsilon`` of its actions are random.
+    observe_reward : bool
+        Let rewards be part of observations, for where they tell more than observations do.
+    pessimism : float
+        How much is taken off the reward of what was rarely tried, as of `plan`.
+    discount : float, optional
+        Discount of planning: by default the domain's, but at most 0.99; in an environment that of `plan`.
+    seed : int
+        Seed of everything.
+    progress : bool or callable, optional
+        As of `learn`.
+    agent_rounds : int
+        N, rounds of sampling, learning and planning
+    episodes : int
+        Episodes sampled in all, shared out among the rounds
+    sampling : {"epsilon-greedy", "uniform"}
+        Who acts while episodes are sampled
+    epsilon : float
+        ε, the share of actions taken at random once there is a plan
+    refine : bool
+        Whether models are refined into POMDPs before planning
+
+    Examples
+    --------
+    >>> import foretell as ft
+    >>> trained = ft.agent("tiger", episodes=500, agent_rounds=2)
+    >>> trained.policy
+    <foretell.Policy: by point-based, 3 actions>
+    >>> len(trained.logs)
+    500
+    """
+    params = given(agent_rounds=agent_rounds, episodes=episodes, sampling=sampling, epsilon=epsilon, refine=refine)
+    if not isinstance(where, str | os.PathLike | Domain):
+        from foretell.gymnasium import agent_in_env
+
+        with told(progress) as tell:
+            return agent_in_env(where, preset, params, policy, observe_reward, pessimism, discount, seed, tell)
+    native = None if policy is None else policy._native
+    with told(progress) as tell:
+        made, logs, promised = _native.agent(
+            domain_of(where)._native, preset, params, native, observe_reward, pessimism, discount, seed, tell
+        )
+    return Trained(Policy(made), Logs(logs), promised)
+
+
 def solve(
     domain: str | os.PathLike[str] | Domain,
     *,
@@ -224,7 +340,7 @@ def solve(
     episodes : int
         Let the policy act in so many.
     max_steps : int, optional
-        Steps after which these are cut: by default the domain's horizon.
+        Steps after which these are cut: by default as many as matter at this discount, or the domain's horizon.
     seed : int
         Seed of these.
     progress : bool or callable, optional

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from foretell import _native
 from foretell._html import count, table
 from foretell._logs import Path
-from foretell._model import Model, Symbol, encoded
+from foretell._model import Model, Symbol, decoded, encoded
 
 if TYPE_CHECKING:
     from foretell.discretise import Discretiser
@@ -39,7 +39,16 @@ class Policy:
 
     @classmethod
     def load(cls, path: Path) -> Policy:
-        """Reads a policy that `save`, ``foretell plan`` or ``foretell agent`` wrote."""
+        """Reads a policy that `save`, ``foretell plan`` or ``foretell agent`` wrote.
+
+        Examples
+        --------
+        >>> import foretell as ft
+        >>> logs = ft.sample("tiger", episodes=500, seed=1)
+        >>> ft.plan(ft.learn(logs, refine=True), logs, discount=0.95).save("policy.safetensors")
+        >>> ft.Policy.load("policy.safetensors")
+        <foretell.Policy: by point-based, 3 actions>
+        """
         return cls(_native.Policy.load(os.fspath(path)))
 
     def save(self, path: Path) -> None:
@@ -67,10 +76,14 @@ class Policy:
         native = self._native.model
         return None if native is None else Model(native)
 
+    @property
+    def discretiser(self) -> Discretiser | None:
+        """What makes symbols of measurements, if its logs were discretised: then runs take measurements."""
+        return decoded(self._native.encoding)
+
     def start(self) -> Run:
         """The policy at the start of an episode."""
-        model = self.model
-        return Run(self._native.start(), self.actions, None if model is None else model.discretiser)
+        return Run(self._native.start(), self.actions, self.discretiser)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (self._native.to_bytes(),)
@@ -95,7 +108,23 @@ def _restored(data: bytes) -> Policy:
 
 
 class Run:
-    """A policy in an episode; `Policy.start` makes one."""
+    """A policy in an episode; `Policy.start` makes one.
+
+    Examples
+    --------
+    >>> import foretell as ft
+    >>> logs = ft.sample("tiger", episodes=2000, seed=1)
+    >>> run = ft.plan(ft.learn(logs, refine=True), logs, discount=0.95).start()
+    >>> run.action
+    'listen'
+    >>> run.observe("growl-left")
+    >>> max(run.values, key=run.values.get)
+    'listen'
+    >>> run.observe("growl-left", action="open-left")  # something else was done
+    >>> run.action
+    'listen'
+    >>> run.reset()
+    """
 
     def __init__(self, native: _native.Run, actions: list[str], discretiser: Discretiser | None = None) -> None:
         self._native = native

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from foretell._html import count, table
+from foretell._logs import Logs
+from foretell._policy import Policy
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,10 @@ class Returns:
     terminated: float
     """Share of the episodes that ended by themselves."""
 
+    def __repr__(self) -> str:
+        plain, less = f"{self.mean_return:.4g} ± {self.ci95:.2g}", f"{self.discounted_return:.4g} ± {self.discounted_ci95:.2g}"
+        return f"<foretell.Returns: {plain}, discounted {less}, {count(self.episodes, 'episode')}>"
+
     def _repr_html_(self) -> str:
         rows: list[tuple[str, object]] = [
             ("return", f"{self.mean_return:.4f} ± {self.ci95:.4f}"),
@@ -115,6 +121,9 @@ class Estimate:
     value: float
     ci95: float
 
+    def __str__(self) -> str:
+        return f"{self.value:.4g} ± {self.ci95:.2g}"
+
 
 @dataclass(frozen=True)
 class LogValue:
@@ -130,6 +139,8 @@ class LogValue:
     """Share of the steps in which it would have done what was done."""
     agree: bool | None
     """Whether the two estimates agree; if not, trust neither."""
+    rewarded: int
+    """Steps of the logs whose reward is not zero: what all of it rests on."""
     max_steps: int
     discount: float
 
@@ -142,9 +153,25 @@ class LogValue:
             rollouts=None if rollouts is None else Estimate(**rollouts),
             same_action=report["same_action"],
             agree=report["agree"],
+            rewarded=report["rewarded"],
             max_steps=report["max_steps"],
             discount=report["discount"],
         )
+
+    def _rows(self) -> list[tuple[str, object]]:
+        logged = Estimate(self.logged.discounted_return, self.logged.discounted_ci95)
+        return [
+            ("by fitted-Q", self.fitted_q),
+            *([] if self.rollouts is None else [("in its model", self.rollouts)]),
+            ("logged", logged),
+        ]
+
+    def __repr__(self) -> str:
+        return f"<foretell.LogValue, discounted: {', '.join(f'{name} {value}' for name, value in self._rows())}>"
+
+    def _repr_html_(self) -> str:
+        notes = ["The two estimates disagree: trust neither."] if self.agree is False else []
+        return table("LogValue", [*self._rows(), ("same action", f"{self.same_action:.1%}")], notes)
 
 
 @dataclass(frozen=True)
@@ -166,6 +193,23 @@ class Solution:
     def _of(cls, report: dict[str, Any]) -> Solution:
         returns = report.pop("returns")
         return cls(returns=None if returns is None else Returns(**returns), **report)
+
+    def __repr__(self) -> str:
+        least = "" if self.lower is None else f"at least {self.lower:.5g}, "
+        earned = "" if self.returns is None else f", earned {self.returns.discounted_return:.4g} ± {self.returns.discounted_ci95:.2g}"
+        return f"<foretell.Solution: {least}at most {self.upper:.5g}{earned}>"
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What an agent came to."""
+
+    policy: Policy
+    """That of the last round."""
+    logs: Logs
+    """All episodes that were sampled."""
+    promised: list[float | None]
+    """What the policy of each round is worth at the start, by its own estimate, discounted."""
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,17 @@ def _rows(X: ArrayLike) -> NDArray[np.float64]:
 
 
 class Discretiser(ABC):
-    """What all discretisers do."""
+    """What all discretisers do.
+
+    Examples
+    --------
+    >>> import foretell as ft
+    >>> grid = ft.discretise.Quantile(bins=2)
+    >>> grid.fit_transform([[1.0], [2.0], [9.0], [10.0]], columns=["depth"])
+    array(['0', '0', '1', '1'], dtype='<U1')
+    >>> grid([8.0]), grid.describe("1"), grid.inverse("1")
+    ('1', '5.5 ≤ depth', array([7.75]))
+    """
 
     columns: list[str]
     """Names of the measurements."""
@@ -324,7 +334,15 @@ def _squared(points: NDArray[np.float64], centres: NDArray[np.float64]) -> NDArr
 
 
 def from_dict(saved: dict[str, Any]) -> Discretiser:
-    """The discretiser that `Discretiser.to_dict` described."""
+    """The discretiser that `Discretiser.to_dict` described.
+
+    Examples
+    --------
+    >>> import foretell as ft
+    >>> grid = ft.discretise.Uniform(bins=2).fit([[0.0], [1.0]])
+    >>> ft.discretise.from_dict(grid.to_dict())([0.7])
+    '1'
+    """
     made: _Grid | KMeans
     match saved["kind"]:
         case "uniform":

@@ -11,7 +11,7 @@ imports it by itself.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, SupportsFloat
+from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import gymnasium
 import numpy as np
@@ -21,11 +21,20 @@ from numpy.typing import NDArray
 
 from foretell._data import from_numpy
 from foretell._domain import Domain
+from foretell._learning import learn
 from foretell._logs import Logs
 from foretell._model import Filter, Model
-from foretell._native import built_in, name_of
+from foretell._native import agent_recipe, built_in, name_of
+from foretell._options import Preset
+from foretell._planning import plan
 from foretell._policy import Policy
-from foretell._results import Returns
+from foretell._progress import Progress
+from foretell._results import Returns, Trained
+
+if TYPE_CHECKING:
+    from foretell.discretise import Discretiser
+
+__all__ = ["DomainEnv", "ModelEnv", "PredictiveStates", "record"]
 
 Encoder = Callable[[Any], Any]
 """Makes a name, a whole number or a tuple of these of what an environment shows."""
@@ -47,7 +56,7 @@ def _check(space: spaces.Space[Any], what: str) -> None:
                 _check(part, what)
         case _:
             raise ValueError(
-                f"{what} space {space} has no symbols; give encode=, such as the transform of a discretiser (foretell.discretise)"
+                f"{what} space {space} has no symbols; give encode=, such as a discretiser (foretell.discretise)"
             )
 
 
@@ -82,16 +91,25 @@ class _Names:
         inner: Any = env.unwrapped
         self.actions = _actions(env.action_space)
         words = getattr(inner, "action_names", None)
-        self.names = list(words) if words is not None else [name_of(symbol(action)) for action in self.actions]
+        numbers = [name_of(symbol(action)) for action in self.actions]
+        self.names = numbers if words is None else list(words)
+        self._named = dict(zip(self.names, self.actions))
+        self._name = dict(zip(numbers, self.names))
         self.words: list[str] | None = getattr(inner, "observation_names", None)
         self.shows_first = not getattr(inner, "shows_nothing_first", False)
 
     def of_name(self, name: str) -> Any:
         """The action of that name."""
-        try:
-            return self.actions[self.names.index(name)]
-        except ValueError:
-            raise ValueError(f"the environment has no action {name!r}; it has {', '.join(self.names[:12])}") from None
+        if name not in self._named:
+            raise ValueError(f"the environment has no action {name!r}; it has {', '.join(self.names[:12])}")
+        return self._named[name]
+
+    def name(self, action: Any) -> str:
+        """The name of an action."""
+        number = name_of(symbol(action))
+        if number not in self._name:
+            raise ValueError(f"the environment has no action {action!r}; it has {', '.join(self.names[:12])}")
+        return self._name[number]
 
     def observation(self, value: Any, encode: Encoder | None) -> Any:
         """The symbol of an observation."""
@@ -103,8 +121,8 @@ class _Names:
 def record(
     env: gymnasium.Env[Any, Any],
     policy: Policy | Callable[[Any], Any] | None = None,
+    episodes: int = 1000,
     *,
-    episodes: int,
     max_steps: int | None = None,
     epsilon: float = 0.0,
     encode: Encoder | None = None,
@@ -124,8 +142,9 @@ def record(
         Steps after which an episode is cut, where the environment does not do so itself.
     epsilon : float
         Share of actions taken at random where a policy acts.
-    encode : function, optional
-        Makes symbols of observations, such as the ``transform`` of a discretiser.
+    encode : discretiser or function, optional
+        Makes symbols of observations. A discretiser that was fitted (see `foretell.discretise`) is carried by models of these logs and
+        their policies, which then need no ``encode``.
     seed : int
         Seed of the environment and of random actions.
 
@@ -133,10 +152,12 @@ def record(
     --------
     >>> import gymnasium
     >>> import foretell as ft
-    >>> env = gymnasium.make("foretell/tiger-v0")
-    >>> ft.gymnasium.record(env, episodes=3, max_steps=5)
+    >>> env = gymnasium.make("foretell.gymnasium:foretell/tiger-v0")
+    >>> ft.record(env, episodes=3, max_steps=5)
     <foretell.Logs: 3 episodes, 15 steps, 3 actions, 2 observations>
     """
+    if encode is None and isinstance(policy, Policy):
+        encode = policy.discretiser
     if encode is None:
         _check(env.observation_space, "observation")
     names = _Names(env)
@@ -169,7 +190,7 @@ def record(
             if run is not None:
                 best = run.action
             elif policy is not None and not isinstance(policy, Policy):
-                best = name_of(symbol(policy(shown)))
+                best = names.name(policy(shown))
             if best is None or rng.random() < epsilon:
                 name = names.names[int(rng.integers(count))]
             else:
@@ -183,7 +204,16 @@ def record(
             if run is not None:
                 run.observe(observation, action=name, reward=float(reward), terminated=bool(terminated))
         columns["terminated"][-1], columns["truncated"][-1] = bool(terminated), bool(truncated) and not terminated
-    return from_numpy(**columns)
+    logs = from_numpy(**columns)
+    logs.discretiser = _discretiser(encode)
+    return logs
+
+
+def _discretiser(encode: Encoder | None) -> Discretiser | None:
+    """What makes the symbols, if it is a discretiser."""
+    from foretell.discretise import Discretiser
+
+    return encode if isinstance(encode, Discretiser) else None
 
 
 def evaluate_in_env(
@@ -220,6 +250,38 @@ def evaluate_in_env(
         mean_length=float(lengths.mean()),
         terminated=float(columns["terminated"].sum() / episodes),
     )
+
+
+def agent_in_env(
+    env: gymnasium.Env[Any, Any],
+    preset: Preset,
+    params: dict[str, Any],
+    policy: Policy | None,
+    observe_reward: bool,
+    pessimism: float,
+    discount: float | None,
+    seed: int,
+    tell: Progress | None,
+) -> Trained:
+    """Samples, learns, plans, and again, in an environment; `foretell.agent` calls it."""
+    known, shares, rank = agent_recipe(preset, params)
+    greedy = known["sampling"] == "epsilon-greedy"
+    logs: Logs | None = None
+    made: Policy | None = None
+    promised: list[float | None] = []
+    for number, share in enumerate(shares):
+        if tell is not None:
+            tell("rounds", number, len(shares))
+        acting = policy if policy is not None else made if greedy else None
+        new = record(env, acting, share, epsilon=known["epsilon"], seed=seed * len(shares) + number)
+        logs = new if logs is None else logs + new
+        model = learn(
+            logs, preset=preset, refine=known["refine"], rank=rank, observe_reward=observe_reward, seed=seed, progress=False
+        )
+        made = plan(model, logs, preset=preset, pessimism=pessimism, discount=discount, seed=seed, progress=False)
+        promised.append(max(made.start().values.values()))
+    assert made is not None and logs is not None, "there is at least one round"
+    return Trained(made, logs, promised)
 
 
 class _Symbolic(gymnasium.Env[int, int]):
@@ -263,9 +325,13 @@ class DomainEnv(_Symbolic):
     Examples
     --------
     >>> import foretell as ft
-    >>> env = ft.gymnasium.DomainEnv("tiger")
+    >>> env = ft.gymnasium.DomainEnv("tiger", render_mode="ansi")
     >>> env.action_space
     Discrete(3)
+    >>> observation, info = env.reset(seed=1)
+    >>> observation, reward, terminated, truncated, info = env.step(0)
+    >>> info["observation"], env.render()
+    ('growl-left', 'tiger-left')
     """
 
     def __init__(self, domain: str | Domain, render_mode: str | None = None) -> None:
@@ -359,10 +425,11 @@ class PredictiveStates(gymnasium.Wrapper[NDArray[np.float64], Any, Any, Any], Re
     --------
     >>> import gymnasium
     >>> import foretell as ft
-    >>> env = gymnasium.make("foretell/tiger-v0")
-    >>> model = ft.learn(ft.gymnasium.record(env, episodes=300, max_steps=20), rank=3)
+    >>> env = gymnasium.make("foretell.gymnasium:foretell/tiger-v0")
+    >>> model = ft.learn(ft.record(env, episodes=300, max_steps=20), rank=3)
     >>> wrapped = ft.gymnasium.PredictiveStates(env, model)
     >>> state, info = wrapped.reset(seed=1)
+    >>> state, reward, terminated, truncated, info = wrapped.step(0)
     >>> state.shape
     (3,)
     """
@@ -370,6 +437,7 @@ class PredictiveStates(gymnasium.Wrapper[NDArray[np.float64], Any, Any, Any], Re
     def __init__(self, env: gymnasium.Env[Any, Any], model: Model, encode: Encoder | None = None) -> None:
         RecordConstructorArgs.__init__(self, model=model, encode=encode)
         gymnasium.Wrapper.__init__(self, env)
+        encode = model.discretiser if encode is None else encode
         if encode is None:
             _check(env.observation_space, "observation")
         self._filter = model.filter()
@@ -397,8 +465,7 @@ class PredictiveStates(gymnasium.Wrapper[NDArray[np.float64], Any, Any, Any], Re
     def step(self, action: Any) -> tuple[NDArray[np.float64], SupportsFloat, bool, bool, dict[str, Any]]:
         """Takes an action."""
         shown, reward, terminated, truncated, info = self.env.step(action)
-        taken = [i for i, known in enumerate(self._known.actions) if np.array_equal(known, action)]
-        self._observe(self._known.names[taken[0]], shown, float(reward), bool(terminated))
+        self._observe(self._known.name(action), shown, float(reward), bool(terminated))
         return self._filter.state, reward, terminated, truncated, info
 
 

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from foretell._extras import needed
 from foretell._results import HorizonScore, Returns, Score
 
 if TYPE_CHECKING:
     from foretell._model import Model
+
+__all__ = ["likelihood", "returns", "spectrum"]
 
 # Colours that most people can tell apart (Okabe, Ito).
 COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"]
@@ -20,9 +23,7 @@ GREY = "#8a939c"
 def _axes(ax: Any) -> Any:
     if ax is not None:
         return ax
-    from matplotlib import pyplot
-
-    return pyplot.subplots(layout="constrained")[1]
+    return needed("matplotlib.pyplot", "foretell.plot").subplots(layout="constrained")[1]
 
 
 def spectrum(model: Model, *, ax: Any = None) -> Any:
@@ -38,6 +39,12 @@ def spectrum(model: Model, *, ax: Any = None) -> Any:
     Returns
     -------
     matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> import foretell as ft
+    >>> axes = ft.plot.spectrum(ft.learn(ft.sample("tiger", episodes=200, seed=1), rank=3))
+    >>> axes.figure.savefig("spectrum.png")
     """
     ax = _axes(ax)
     values = model.spectrum
@@ -66,6 +73,14 @@ def likelihood(scores: Score | Mapping[str, Score], *, baselines: bool = True, a
     Returns
     -------
     matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> import foretell as ft
+    >>> logs, test = ft.sample("tiger", episodes=400, seed=1).split(0.5)
+    >>> scores = {f"rank {rank}": ft.score(ft.learn(logs, rank=rank), test, truth="tiger") for rank in (1, 3)}
+    >>> axes = ft.plot.likelihood(scores)
+    >>> axes.figure.savefig("likelihood.png")
     """
     ax = _axes(ax)
     named = {"model": scores} if isinstance(scores, Score) else dict(scores)
@@ -105,6 +120,16 @@ def returns(earned: Mapping[str, Returns], *, discounted: bool = False, ax: Any 
     Returns
     -------
     matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> import foretell as ft
+    >>> logs = ft.sample("tiger", episodes=500, seed=1)
+    >>> model = ft.learn(logs, refine=True)
+    >>> planners = ("qmdp", "point-based")
+    >>> earned = {name: ft.evaluate(ft.plan(model, logs, planner=name), "tiger", episodes=200) for name in planners}
+    >>> axes = ft.plot.returns(earned)
+    >>> axes.figure.savefig("returns.png")
     """
     ax = _axes(ax)
     names = list(earned)

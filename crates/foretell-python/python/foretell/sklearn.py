@@ -15,6 +15,8 @@ from foretell._logs import Logs
 from foretell._model import Model
 from foretell._options import Preset, Projection
 
+__all__ = ["PredictiveStateModel"]
+
 _OTHERS = ("preset", "refine", "random_state")
 
 
@@ -46,6 +48,16 @@ class PredictiveStateModel(BaseEstimator):
     >>> model = ft.sklearn.PredictiveStateModel(rank=3).fit(X)
     >>> model.predict_proba(X).shape == (len(X), len(model.classes_))
     True
+    >>> set(model.predict(X)) <= set(model.classes_)
+    True
+    >>> bool(model.score(X) > np.log(1 / 2))  # better than guessing
+    True
+
+    Other episodes, later:
+
+    >>> model = ft.sklearn.PredictiveStateModel(rank=3).partial_fit(X[X[:, 0] < 100]).partial_fit(X[X[:, 0] >= 100])
+    >>> model.model_.trained_on[0]
+    300
     """
 
     def __init__(

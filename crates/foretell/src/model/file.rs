@@ -43,7 +43,12 @@ impl Model {
 
     /// [`Model::save`], with the moments it was made of, so that other logs can be added.
     pub fn save_with_moments(&self, moments: &Moments, path: impl AsRef<Path>) -> Result<()> {
-        file::write(path, &self.bytes_with(Some(moments)))
+        file::write(path, &self.to_bytes_with_moments(moments))
+    }
+
+    /// What [`Model::save_with_moments`] writes.
+    pub fn to_bytes_with_moments(&self, moments: &Moments) -> Vec<u8> {
+        self.bytes_with(Some(moments))
     }
 
     /// The bytes of the moments that the bytes of a model file carry.

@@ -64,8 +64,12 @@ impl Moments {
     pub fn load_kept(path: impl AsRef<Path>) -> Result<Option<Moments>> {
         let path = path.as_ref();
         let bytes = std::fs::read(path).map_err(Error::io("read", path))?;
-        let file = path.display().to_string();
-        Model::moments_of(&bytes, &file)?.map(|bytes| Moments::from_bytes(&bytes, &file)).transpose()
+        Moments::kept_in(&bytes, &path.display().to_string())
+    }
+
+    /// [`Moments::load_kept`] from the bytes of a model file; `file` is named in errors.
+    pub fn kept_in(bytes: &[u8], file: &str) -> Result<Option<Moments>> {
+        Model::moments_of(bytes, file)?.map(|bytes| Moments::from_bytes(&bytes, file)).transpose()
     }
 
     pub(crate) fn to_bytes(&self) -> Vec<u8> {

@@ -24,6 +24,8 @@ struct Header {
     params: PlanParams,
     alphabet: Alphabet,
     trees: Option<Trees>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    encoding: Option<String>,
 }
 
 /// What it says of trees.
@@ -67,14 +69,15 @@ impl Plan {
         if let Some(model) = &self.model {
             arrays.push(Array::bytes("model", model.to_bytes()));
         }
-        let (params, alphabet) = (self.params.clone(), self.alphabet.clone());
-        tensors::to_bytes(POLICY, Header { params, alphabet, trees }, &arrays)
+        let header =
+            Header { params: self.params.clone(), alphabet: self.alphabet.clone(), trees, encoding: self.encoding.clone() };
+        tensors::to_bytes(POLICY, header, &arrays)
     }
 
     /// Reads a plan from the bytes of a safetensors file; `file` is named in errors.
     pub fn from_bytes(bytes: &[u8], file: &str) -> Result<Plan> {
         let (header, arrays): (Header, _) = Arrays::open(POLICY, bytes, file)?;
-        let Header { params, alphabet, trees } = header;
+        let Header { params, alphabet, trees, encoding } = header;
         params.validate().map_err(|e| arrays.damaged(&e.to_string()))?;
         let model = match params.state {
             StateKind::Last => None,
@@ -85,7 +88,7 @@ impl Plan {
         let vectors = if is_fitted { Vec::new() } else { read_vectors(&arrays)? };
         let has_table = is_fitted && params.regressor != Regressor::Trees;
         let table = has_table.then(|| read_table(&arrays, params.window, alphabet.actions().len())).transpose()?;
-        let plan = Plan { params, alphabet, model, q: PlanQ { trees, table, vectors } };
+        let plan = Plan { params, alphabet, model, encoding, q: PlanQ { trees, table, vectors } };
         if plan.is_whole() { Ok(plan) } else { Err(arrays.damaged("its parts do not match its actions and states")) }
     }
 

@@ -24,6 +24,11 @@ impl<'a> Belief<'a> {
         belief
     }
 
+    /// The same belief, where the same POMDP stands elsewhere.
+    pub(crate) fn borrowed_from<'b>(&self, pomdp: &'b Pomdp) -> Belief<'b> {
+        Belief { pomdp, state: self.state.clone(), next: self.next.clone(), lost: self.lost }
+    }
+
     /// Forgets the history; [`lost`](Belief::lost) keeps counting.
     pub fn reset(&mut self) {
         self.state.fill(0.0);

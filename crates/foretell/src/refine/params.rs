@@ -27,7 +27,7 @@ pub enum StateLayout {
 
 /// How many latent states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[serde(try_from = "Given", into = "String")]
 pub enum StateCount {
     /// As many as foretell held-out episodes best.
     Auto,
@@ -56,11 +56,22 @@ impl FromStr for StateCount {
     }
 }
 
-impl TryFrom<String> for StateCount {
+/// A number of states as it may be written.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Given {
+    Number(i64),
+    Text(String),
+}
+
+impl TryFrom<Given> for StateCount {
     type Error = String;
 
-    fn try_from(text: String) -> Result<StateCount, String> {
-        text.parse()
+    fn try_from(given: Given) -> Result<StateCount, String> {
+        match given {
+            Given::Number(n) => n.to_string().parse(),
+            Given::Text(text) => text.parse(),
+        }
     }
 }
 

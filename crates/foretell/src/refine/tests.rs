@@ -236,3 +236,13 @@ fn what_was_counted_but_cannot_be_is_left_out() {
     latent.score(&[ActionObservation::new(0, y), ActionObservation::new(0, 3)], &mut lane);
     assert!(lane.log_likelihood < 0.0 && lane.log_likelihood > -5.0, "{}", lane.log_likelihood);
 }
+
+#[test]
+fn a_number_of_states_may_be_written_as_number_or_text() {
+    let read = |text| serde_json::from_str::<StateCount>(text);
+    assert_eq!((read("60").unwrap(), read("\"60\"").unwrap()), (StateCount::About(60), StateCount::About(60)));
+    assert_eq!(read("\"auto\"").unwrap(), StateCount::Auto);
+    for bad in ["0", "-3", "\"many\""] {
+        assert!(read(bad).unwrap_err().to_string().contains("give a positive number or auto"), "{bad}");
+    }
+}
