@@ -1,6 +1,6 @@
 """Other packages on the same logs, each in a virtual environment of its own.
 
-    python benchmarks/peers.py [--episodes 10000] [--seeds 3] [--offline-rl] [--into target/peers]
+    python benchmarks/peers.py [--episodes 2000] [--seeds 3] [--offline-rl] [--into target/peers]
 
 Needs the Python package (`make python`, then `target/python/bin/python benchmarks/peers.py`). A peer that does not install is skipped, and
 said to be. Logs are random walks in ColoredGridWorld.
@@ -151,7 +151,7 @@ def policies(seed: int, training: ft.Logs, into: Path, table: Table) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--episodes", type=int, default=10_000)
+    parser.add_argument("--episodes", type=int, default=2000)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--offline-rl", action="store_true", help="compare policies with d3rlpy's; fetches gigabytes of torch")
     parser.add_argument("--into", type=Path, default=Path("target/peers"))

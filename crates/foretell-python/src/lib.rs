@@ -18,7 +18,7 @@ mod _native {
     #[pymodule_export]
     use super::domain::{Domain, Simulator, built_in};
     #[pymodule_export]
-    use super::logs::Logs;
+    use super::logs::{Logs, unused_columns};
     #[pymodule_export]
     use super::model::{Filter, Model};
     #[pymodule_export]
@@ -27,8 +27,8 @@ mod _native {
     use super::policy::{Policy, Run};
     #[pymodule_export]
     use super::verbs::{
-        agent, agent_recipe, diagnose, evaluate_by, evaluate_in, expanded, kind_of, learn, merge, parameters, plan, refine,
-        sample, score, search, solve, update,
+        agent, agent_recipe, defaults, diagnose, evaluate_by, evaluate_in, expanded, kind_of, learn, merge, parameters, plan,
+        refine, sample, score, search, solve, update,
     };
     use super::{Bound, PyModule, PyModuleMethods, PyResult};
 

@@ -203,6 +203,20 @@ impl Logs {
         })
     }
 
+    /// The same episodes, where actions that were never taken are known as well, in this order.
+    fn with_actions(&self, py: Python<'_>, names: Vec<String>) -> PyResult<Logs> {
+        let logs = self.logs.clone();
+        task::run(py, None, move |_| {
+            let mut alphabet = Alphabet::default();
+            for name in &names {
+                alphabet.intern_action(name);
+            }
+            let mut reader = logs.open(alphabet)?;
+            let episodes = reader.by_ref().collect::<foretell::Result<_>>()?;
+            Ok(Logs::of(reader.into_alphabet(), episodes))
+        })
+    }
+
     /// Writes them to a file, by its extension as CSV, JSON Lines or Parquet.
     fn write(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let logs = self.logs.clone();
@@ -218,6 +232,13 @@ impl Logs {
             writer.finish()
         })
     }
+}
+
+/// Columns of a table that play no part, by name.
+#[pyfunction]
+pub fn unused_columns(names: Vec<String>) -> PyResult<Vec<String>> {
+    let unused = foretell::log::unused_columns(TABLE, &names).map_err(raised)?;
+    Ok(unused.into_iter().map(String::from).collect())
 }
 
 fn from_batches(py: Python<'_>, batches: Vec<RecordBatch>, skip_bad_episodes: bool) -> PyResult<Logs> {

@@ -14,6 +14,7 @@ use crate::convert::dict;
 use crate::domain::{Simulator, System};
 use crate::error::raised;
 use crate::names::{action, observation, shown};
+use crate::task;
 
 /// What bytes in memory are called in errors.
 const BYTES: &str = "these bytes";
@@ -216,6 +217,12 @@ self_cell! {
     }
 }
 
+/// An action, what answered it, and the reward where observations tell it.
+type Rewarded<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Option<f64>);
+
+/// Steps drawn or forecast up to which Python may wait: some milliseconds.
+const FEW_STEPS: u64 = 10_000;
+
 /// The state of a model in an episode.
 #[pyclass(module = "foretell", name = "Filter")]
 pub struct Filter {
@@ -227,10 +234,10 @@ impl Filter {
         self.state.borrow_dependent()
     }
 
-    fn pairs(&self, test: Vec<(Bound<'_, PyAny>, Bound<'_, PyAny>)>) -> PyResult<Vec<ActionObservation>> {
+    fn pairs(&self, test: Vec<Rewarded<'_>>) -> PyResult<Vec<ActionObservation>> {
         let alphabet = self.state.borrow_owner().alphabet();
-        let pair = |(a, o): &(Bound<'_, PyAny>, Bound<'_, PyAny>)| {
-            Ok(ActionObservation { action: action(alphabet, a)?, observation: observation(alphabet, o, false, None)? })
+        let pair = |(a, o, reward): &Rewarded<'_>| {
+            Ok(ActionObservation { action: action(alphabet, a)?, observation: observation(alphabet, o, false, *reward)? })
         };
         test.iter().map(pair).collect()
     }
@@ -306,20 +313,39 @@ impl Filter {
     }
 
     /// The probability that these pairs come next, given their actions.
-    fn probability(&self, test: Vec<(Bound<'_, PyAny>, Bound<'_, PyAny>)>) -> PyResult<f64> {
+    fn probability(&self, test: Vec<Rewarded<'_>>) -> PyResult<f64> {
         Ok(self.state().probability(&self.pairs(test)?))
     }
 
     /// One row for each action of a plan: the probability of every observation then.
     fn forecast<'py>(&self, py: Python<'py>, actions: Vec<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let rows = self.state().forecast(&self.plan(actions)?);
+        let plan = self.plan(actions)?;
+        let rows = if plan.len() as u64 <= FEW_STEPS {
+            self.state().forecast(&plan)
+        } else {
+            let filter = self.copy();
+            task::run(py, None, move |_| Ok(filter.state().forecast(&plan)))?
+        };
         PyArray2::from_vec2(py, &rows).map_err(|e| PyValueError::new_err(e.to_string()))
     }
 
     /// Observations that might answer a plan, by number, drawn `n` times.
-    fn sample(&self, actions: Vec<Bound<'_, PyAny>>, n: u64, seed: u64) -> PyResult<Vec<Vec<u32>>> {
-        let plan = self.plan(actions)?;
-        let drawn = |i| self.state().sample(&plan, &mut Seed(seed).stream("predict").index(i).rng());
-        Ok((0..n).map(|i| drawn(i).into_iter().map(|o| o.0).collect()).collect())
+    fn sample(&self, py: Python<'_>, actions: Vec<Bound<'_, PyAny>>, n: u64, seed: u64) -> PyResult<Vec<Vec<u32>>> {
+        let (plan, seed) = (self.plan(actions)?, Seed(seed).stream("predict"));
+        let steps = n.saturating_mul(plan.len() as u64);
+        let drawn = move |filter: &Filter, i| -> Vec<u32> {
+            filter.state().sample(&plan, &mut seed.index(i).rng()).into_iter().map(|o| o.0).collect()
+        };
+        if steps <= FEW_STEPS {
+            return Ok((0..n).map(|i| drawn(self, i)).collect());
+        }
+        let filter = self.copy();
+        task::run(py, None, move |task| {
+            let told = |i| {
+                task.tell("drawing", i, Some(n));
+                drawn(&filter, i)
+            };
+            Ok((0..n).map(told).collect())
+        })
     }
 }

@@ -47,9 +47,13 @@ pub fn name_of(symbol: &Bound<'_, PyAny>) -> PyResult<String> {
 
 /// The action of that name.
 pub fn action(alphabet: &Alphabet, symbol: &Bound<'_, PyAny>) -> PyResult<Action> {
-    let name = name(symbol)?;
+    action_named(alphabet, &name(symbol)?)
+}
+
+/// The same, where the name is known to be one.
+pub fn action_named(alphabet: &Alphabet, name: &str) -> PyResult<Action> {
     let known = || alphabet.actions().iter().map(String::as_str);
-    alphabet.action(&name).ok_or_else(|| raised(Error::unknown("action", &name, known())))
+    alphabet.action(name).ok_or_else(|| raised(Error::unknown("action", name, known())))
 }
 
 /// The observation of that name, which ends the episode or does not; one beyond the alphabet if it was never met. `wall [end]`, as

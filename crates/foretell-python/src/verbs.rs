@@ -26,6 +26,7 @@ use crate::domain::Domain;
 use crate::error::raised;
 use crate::logs::Logs;
 use crate::model::Model;
+use crate::names::action_named;
 use crate::policy::Policy;
 use crate::task::{self, Task};
 
@@ -59,6 +60,18 @@ pub fn parameters(verb: &str) -> PyResult<Vec<(&'static str, &'static str)>> {
         "refine" => Ok(RefineParams::FIELDS.to_vec()),
         "plan" => Ok(PlanParams::FIELDS.to_vec()),
         "agent" => Ok(AgentParams::FIELDS.to_vec()),
+        other => Err(PyValueError::new_err(format!("{other:?} has no parameters; learn, refine, plan and agent have"))),
+    }
+}
+
+/// The values that the parameters of a verb have unless others are given.
+#[pyfunction]
+pub fn defaults<'py>(py: Python<'py>, verb: &str) -> PyResult<Bound<'py, PyAny>> {
+    match verb {
+        "learn" => dict(py, &LearnParams::default()),
+        "refine" => dict(py, &RefineParams::default()),
+        "plan" => dict(py, &PlanParams::default()),
+        "agent" => dict(py, &AgentParams::default()),
         other => Err(PyValueError::new_err(format!("{other:?} has no parameters; learn, refine, plan and agent have"))),
     }
 }
@@ -263,7 +276,7 @@ struct ByLogs {
 }
 
 #[pyfunction]
-#[pyo3(signature = (policy, logs, rollouts, max_steps, discount, replicates, seed))]
+#[pyo3(signature = (policy, logs, rollouts, max_steps, discount, replicates, seed, first))]
 #[expect(clippy::too_many_arguments, reason = "Python names them")]
 pub fn evaluate_by<'py>(
     py: Python<'py>,
@@ -274,13 +287,15 @@ pub fn evaluate_by<'py>(
     discount: Option<f64>,
     replicates: usize,
     seed: u64,
+    first: Option<&str>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (plan, logs) = (policy.get().plan.clone(), logs.get().logs.clone());
+    let first = first.map(|name| action_named(plan.alphabet(), name)).transpose()?;
     let report = task::run(py, None, move |_| {
         let episodes = logs.episodes_for(plan.alphabet(), "policy")?;
         let longest = episodes.iter().map(|z| z.steps.len()).max().unwrap_or(0);
         let (max_steps, discount) = (max_steps.unwrap_or(longest), discount.unwrap_or(plan.params().discount));
-        let test = LogTest { max_steps, discount, rollouts, replicates, seed: Seed(seed) };
+        let test = LogTest { max_steps, discount, rollouts, replicates, seed: Seed(seed), first };
         let value = test.evaluate(&plan, &episodes)?;
         let rewarded = episodes.iter().flat_map(|z| &z.rewards).flatten().filter(|reward| **reward != 0.0).count();
         Ok(ByLogs { max_steps, discount, rewarded, agree: value.agree(), value })

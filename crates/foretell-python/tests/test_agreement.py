@@ -14,7 +14,7 @@ EXTRAS = {
     "learn": {"logs", "preset", "refine", "ensemble", "keep_moments", "memory", "progress"},
     "refine": {"model", "logs", "progress"},
     "plan": {"model", "logs", "preset", "progress"},
-    "agent": {"where", "preset", "policy", "observe_reward", "pessimism", "discount", "seed", "progress"},
+    "agent": {"where", "preset", "policy", "observe_reward", "pessimism", "discount", "max_steps", "encode", "seed", "progress"},
 }
 
 
@@ -22,11 +22,16 @@ def fields(*verbs):
     return {name: meaning for verb in verbs for name, meaning in _native.parameters(verb)}
 
 
+def hints(function):
+    """Type hints; those of other packages stand for themselves."""
+    return inspect.get_annotations(function, eval_str=True, locals={"Env": object, "Encoder": object})
+
+
 def documented(function):
-    """The parameters of a numpydoc docstring and what it says of them."""
+    """The parameters of a numpydoc docstring: their types, and what it says of them."""
     section = inspect.getdoc(function).split("Parameters\n----------\n")[1].split("\n\n")[0]
-    parts = re.split(r"^(\S.*?) : .*$", section, flags=re.MULTILINE)
-    return dict(zip(parts[1::2], [" ".join(text.split()) for text in parts[2::2]]))
+    parts = re.split(r"^(\S.*?) : (.*)$", section, flags=re.MULTILINE)
+    return {name: (kind, " ".join(text.split())) for name, kind, text in zip(parts[1::3], parts[2::3], parts[3::3])}
 
 
 @pytest.mark.parametrize(
@@ -41,8 +46,16 @@ def test_signatures_and_docstrings_are_those_of_the_library(verb, of):
         assert parameters[name].kind is inspect.Parameter.KEYWORD_ONLY
         assert parameters[name].default is None, "the library has the default"
     said = documented(function)
+    defaults = {name: value for verb in of for name, value in _native.defaults(verb).items()}
     for name, meaning in known.items():
-        assert said[name] == meaning
+        kind, words = said[name]
+        assert words.startswith(meaning)
+        default = f'"{defaults[name]}"' if isinstance(defaults[name], str) else repr(defaults[name])
+        assert kind.endswith(f", default {default}"), name
+        # Every choice is explained, or stands as one of another's.
+        for choice in re.findall(r"Literal\[(.*?)\]", str(hints(function)[name]))[:1]:
+            if name not in ("states", "history_projection"):
+                assert all(f'"{value}"' in words for value in re.findall(r"'(.*?)'", choice)), name
 
 
 def test_every_literal_is_what_the_library_takes():
@@ -58,7 +71,7 @@ def test_every_literal_is_what_the_library_takes():
             if not options:
                 continue
             values = set(re.findall(r"'(.*?)'", options[0]))
-            with pytest.raises(TypeError) as refused:
+            with pytest.raises(ValueError) as refused:
                 native({name: "no such value"})
             assert values == set(re.findall(r"`(.*?)`", str(refused.value))) - {"no such value"}, name
 
@@ -89,8 +102,10 @@ def test_a_value_of_the_wrong_type_is_named():
     logs = ft.sample("tiger", episodes=5, seed=1)
     with pytest.raises(TypeError, match="rank = 'five': "):
         ft.learn(logs, rank="five", seed=1)
-    with pytest.raises(TypeError, match="states = 0: give a positive number or auto"):
+    with pytest.raises(ValueError, match="states = 0: give a positive number or auto"):
         ft.learn(logs, refine=True, states=0)
+    with pytest.raises(ValueError, match="history = 'sufix': unknown variant"):
+        ft.learn(logs, history="sufix")
 
 
 def test_the_native_stub_is_complete():

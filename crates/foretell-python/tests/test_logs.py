@@ -1,5 +1,8 @@
 """Logs from files, arrays, tables and back."""
 
+import copy
+import pickle
+
 import numpy as np
 import pandas
 import polars
@@ -61,6 +64,13 @@ def test_pandas_arrow_and_polars(walks):
     assert steps(ft.from_arrow(polars.read_csv(path).with_columns(polars.col("action").cast(polars.Categorical)))) == steps(read)
 
 
+def test_other_columns_may_hold_anything():
+    frame = pandas.DataFrame({"action": ["N", "E"], "observation": [0, 1], "when": pandas.to_datetime(["2026-01-01"] * 2), "notes": [{}, 1.5]})
+    logs = ft.from_pandas(frame)
+    assert steps(logs) == [[("N", "0", None), ("E", "1", None)]]
+    assert logs.summary()["notes"]["ignored_columns"] == ["when", "notes"]
+
+
 def test_several_entries_make_one_symbol():
     logs = ft.from_numpy(actions=[[0, 1], [1, 1]], observations=[[0, 2, 1], [1, 0, 0]])
     assert logs.actions == ["0|1", "1|1"] and logs.observations == ["0|2|1", "1|0|0"]
@@ -105,10 +115,45 @@ def test_parts_are_taken_by_number():
     logs = ft.sample("tiger", episodes=10, max_steps=4, seed=1)
     all_steps = steps(logs)
     assert steps(logs.take([7, 2])) == [all_steps[7], all_steps[2]]
+    assert logs[-1] == all_steps[-1] and steps(logs[1:7:2]) == all_steps[1:7:2]
     first, second = logs.split(0.6, seed=3)
     assert sorted(map(str, steps(first) + steps(second))) == sorted(map(str, all_steps))
     with pytest.raises(IndexError, match="no episode 10"):
         logs.take([10])
+    assert steps(logs.take(np.arange(10) % 3 == 0)) == all_steps[::3]
+    with pytest.raises(ValueError, match="a mask of 3 for 10 episodes"):
+        logs.take([True, False, True])
+
+
+def test_nobody_changes_what_others_see():
+    logs = ft.sample("tiger", episodes=3, max_steps=4, seed=1)
+    with pytest.raises(ValueError, match="read-only"):
+        logs.to_numpy()["reward"][:] = 99
+    frame = logs.to_pandas()
+    frame.loc[:, "reward"] = 99.0
+    assert logs.to_numpy()["reward"].max() < 99
+
+
+def test_pickles_are_the_same_logs():
+    logs = ft.sample("colored-gridworld", episodes=200, seed=1)
+    for again in (pickle.loads(pickle.dumps(logs)), copy.deepcopy(logs)):
+        assert steps(again) == steps(logs) and again.actions == logs.actions
+        assert (again.to_numpy()["terminated"] == logs.to_numpy()["terminated"]).all()
+
+
+def test_tables_tell_what_was_noticed(tmp_path):
+    frame = pandas.DataFrame({"animal": ["a", "a", "b"], "action": [0, 1, 0], "obs": [0, 1, 0]})
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    findings = ft.read(tmp_path / "table.csv").summary()["findings"]
+    assert any("not read: animal" in finding for finding in findings)
+    assert ft.from_pandas(frame).summary()["findings"] == findings
+    assert ft.from_pandas(polars.DataFrame(frame.to_dict("list"))).summary()["findings"] == findings
+
+
+def test_times_that_are_no_steps_are_named():
+    frame = pandas.DataFrame({"action": [0, 1], "observation": [0, 1], "time": pandas.to_datetime(["2026-01-01", "2026-01-02"])})
+    with pytest.raises(ValueError, match="time .* is not an integer; number the steps .* or leave the column out"):
+        ft.from_pandas(frame)
 
 
 def test_logs_add_up_whatever_the_order_of_their_names():

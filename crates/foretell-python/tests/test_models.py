@@ -196,6 +196,43 @@ def test_unknown_names_are_told(model):
         model.predict(action=object())
 
 
+def test_what_is_given_in_the_wrong_place_is_told(model, maze):
+    for call, said in [
+        (lambda: ft.learn("walks.csv"), "'walks.csv' is no foretell.Logs; ft.read reads a file"),
+        (lambda: ft.plan("model.safetensors", maze), "'model.safetensors' is no foretell.Model; ft.Model.load reads a file"),
+        (lambda: ft.evaluate(model, "tiger"), "a Model is no foretell.Policy"),
+        (lambda: ft.evaluate(None, 3), "3 is no domain, environment or logs"),
+        (lambda: ft.learn(maze.to_pandas()), "a DataFrame is no foretell.Logs; ft.from_pandas makes one"),
+    ]:
+        with pytest.raises(TypeError, match=said):
+            call()
+    with pytest.raises(ValueError, match="'N' is no pair of action and observation"):
+        model.predict("N", action="N")
+    with pytest.warns(UserWarning, match="are these logs of the same system"):
+        ft.score(model, ft.sample("tiger", episodes=5, seed=1))
+
+
+def test_observed_rewards_stand_in_histories():
+    logs = ft.sample("tiger", episodes=300, seed=1)
+    model = ft.learn(logs, rank=3, observe_reward=True)
+    history = logs[0][:3]
+    prediction = model.predict(history, action="listen")
+    assert math.isclose(sum(prediction.values()), 1, abs_tol=0.01)
+    assert 0 < model.probability([("listen", "growl-left", -1.0)], history=history) < 1
+    with pytest.raises(ValueError, match="give the reward as well"):
+        model.predict([("listen", "growl-left")], action="listen")
+
+
+def test_many_draws_can_be_stopped_and_are_the_same(model):
+    plan = [model.actions[0]] * 3
+    assert model.sample(actions=plan, n=5000, seed=1)[:10] == model.sample(actions=plan, n=10, seed=1)
+
+
+def test_moments_that_do_not_fit_are_told_of():
+    with pytest.warns(UserWarning, match="moments are compressed"):
+        ft.learn(ft.sample("tiger", episodes=50, seed=1), rank=2, keep_moments=True, memory=10)
+
+
 def test_domains_run():
     names = [domain.name for domain in ft.domains()]
     assert {"tiger", "colored-gridworld", "pocman"} <= set(names)

@@ -1,9 +1,11 @@
 """With other packages: scikit-learn, Gymnasium, Minari, matplotlib; and discretisers."""
 
+import json
 import pickle
 import subprocess
 import sys
 import textwrap
+import warnings
 
 import gymnasium
 import numpy as np
@@ -13,11 +15,12 @@ from gymnasium.utils.env_checker import check_env
 import foretell as ft
 
 
-class Bandit(gymnasium.Env):
-    """Of two arms the second always pays."""
+class Game(gymnasium.Env):
+    """Five steps in which nothing but the action is seen; those below say what is earned."""
 
     observation_space = gymnasium.spaces.Discrete(2)
     action_space = gymnasium.spaces.Discrete(2)
+    length = 5
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
@@ -26,7 +29,37 @@ class Bandit(gymnasium.Env):
 
     def step(self, action):
         self.t += 1
-        return int(action), float(action == 1), False, self.t == 5, {}
+        return self.shown(int(action)), float(action == 1), False, self.t == self.length, {}
+
+    def shown(self, action):
+        return action
+
+
+class Coin(Game):
+    """Shows a fair coin, whatever is done."""
+
+    length = 10
+
+    def shown(self, action):
+        return int(self.np_random.integers(2))
+
+
+class Pushes(gymnasium.Env):
+    """Stopping pays after exactly two pushes; what is shown is always the same."""
+
+    observation_space = gymnasium.spaces.Discrete(1)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.pushes = 0
+        return 0, {}
+
+    def step(self, action):
+        if action == 1:
+            return 0, float(self.pushes == 2), True, False, {}
+        self.pushes += 1
+        return 0, 0.0, False, self.pushes == 6, {}
 
 
 def steps_of(logs):
@@ -65,6 +98,14 @@ class TestSklearn:
         whole = ft.sklearn.PredictiveStateModel(rank=3).fit(X)
         assert parts.model_.trained_on == whole.model_.trained_on
         assert np.allclose(parts.predict_proba(X[:50]), whole.predict_proba(X[:50]), atol=1e-9)
+
+    def test_what_was_never_fitted_says_so(self):
+        from sklearn.exceptions import NotFittedError
+
+        with pytest.raises(NotFittedError):
+            ft.sklearn.PredictiveStateModel().predict([[0, 0, 0]])
+        logs = ft.sample("tiger", episodes=50, seed=1)
+        assert ft.sklearn.PredictiveStateModel(rank=2).fit(logs).score(logs) > np.log(1 / 6)
 
     def test_frames(self):
         frame = ft.sample("tiger", episodes=100, seed=1).to_pandas()
@@ -134,6 +175,105 @@ class TestGymnasium:
         policy = ft.plan(ft.learn(logs, refine=True, observe_reward=True), logs)
         assert ft.evaluate(policy, Echo(), episodes=100).mean_return > 2.8
 
+    def test_random_actions_are_not_those_of_the_environment(self):
+        columns = ft.record(Coin(), episodes=500, seed=1).to_numpy()
+        taken = columns["step"] > 0
+        same = (columns["action"] == columns["observation"])[taken].mean()
+        assert abs(same - 0.5) < 4 * 0.5 / np.sqrt(taken.sum())
+
+    def test_what_is_shown_first_is_nobodys_choice(self):
+        logs = ft.record(Game(), episodes=300, seed=1)
+        assert logs.first_action == "0" and logs.to_numpy()["action_prob"][0] == 1
+        model = ft.learn(logs, refine=True)
+        policy = ft.plan(model, logs, discount=0.5)
+        best = 2 - 2**-4  # 1 + ½ + … in five steps
+        assert np.isclose(ft.evaluate(policy, Game(), episodes=5).discounted_return, best)
+        by_logs = ft.evaluate(policy, logs, episodes=200)
+        assert np.isclose(by_logs.fitted_q.value, best, atol=0.02) and np.isclose(by_logs.rollouts.value, best, atol=0.02)
+        assert np.isclose(by_logs.logged.mean_return, 2.5, atol=0.3) and by_logs.logged.mean_length == 5
+        assert 0.4 < by_logs.same_action < 0.6
+        with pytest.raises(ValueError, match="give it as shown"):
+            policy.start()
+        assert model.filter(0).state.shape == model.filter().state.shape
+        env = ft.gymnasium.ModelEnv(model)
+        check_env(env, skip_render_check=True)
+        assert env.reset(seed=1)[0] == 0 and env.observation_space.n == 2
+        again = pickle.loads(pickle.dumps(logs))
+        assert list(again) == list(logs) and again.first_action == "0" and again.actions == logs.actions
+
+    def test_policies_know_whether_something_is_shown_first(self):
+        """By hand, from logs that leave out what was shown first, and from those that have it."""
+        recorded = ft.record(Pushes(), episodes=500, seed=1)
+        columns = recorded.to_numpy()
+        later = columns["step"] > 0
+        plain = ft.from_numpy(
+            columns["action"][later],
+            np.zeros(later.sum(), dtype=int),
+            columns["reward"][later],
+            episodes=columns["episode_id"][later],
+            terminated=columns["terminated"][later],
+            truncated=columns["truncated"][later],
+        )
+        for logs in (recorded, plain):
+            policy = ft.plan(ft.learn(logs, refine=True), logs)
+            assert ft.evaluate(policy, Pushes(), episodes=20).mean_return == 1
+            env = Pushes()
+            shown, _ = env.reset()
+            run = policy.start(shown) if policy.first_action is not None else policy.start()
+            earned, ended = 0.0, False
+            while not ended:
+                observation, reward, terminated, truncated, _ = env.step(int(run.action))
+                run.observe(observation, terminated=terminated)
+                earned, ended = earned + reward, terminated or truncated
+            assert earned == 1
+
+    def test_actions_that_were_never_taken_are_known(self):
+        class Many(Game):
+            action_space = gymnasium.spaces.MultiDiscrete([6, 7])
+
+            def shown(self, action):
+                return 0
+
+            def step(self, action):
+                self.t += 1
+                return 0, float(action[0] == 1), False, self.t == self.length, {}
+
+        trained = ft.agent(Many(), episodes=8, agent_rounds=2, epsilon=0.5, seed=1)
+        assert len(trained.logs.actions) == 42 and trained.logs.actions[:2] == ["0|0", "0|1"]
+
+    def test_functions_make_symbols_too(self):
+        env = gymnasium.make("CartPole-v1")
+
+        def leaning(shown):
+            return "left" if shown[2] < 0 else "right"
+
+        logs = ft.record(env, episodes=60, encode=leaning, seed=1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # constant rewards tell much where episodes end
+            policy = ft.plan(ft.learn(logs, refine=True), logs)
+        earned = ft.evaluate(policy, env, episodes=10, encode=leaning)
+        assert earned.mean_return > logs.to_numpy()["reward"].sum() / len(logs)
+        assert len(ft.agent(env, episodes=4, agent_rounds=2, encode=leaning, max_steps=20).logs) == 4
+
+    def test_environments_survive_pickles(self):
+        env = pickle.loads(pickle.dumps(ft.gymnasium.DomainEnv("tiger")))
+        assert env.reset(seed=1)[0] == ft.gymnasium.DomainEnv("tiger").reset(seed=1)[0]
+        assert pickle.loads(pickle.dumps(ft.Domain("tiger"))).actions == env.action_names
+
+    def test_what_is_no_environment_is_told(self):
+        for call, said in [
+            (lambda: ft.record("CartPole-v1"), "a str is no gymnasium.Env; give gymnasium.make"),
+            (lambda: ft.record(gymnasium.make_vec("CartPole-v1", 2)), "not a vector"),
+            (lambda: ft.record(Game(), 10), "episodes=10"),
+        ]:
+            with pytest.raises(TypeError, match=said):
+                call()
+        with pytest.raises(ValueError, match="episodes = 0: must be at least 1"):
+            ft.record(Game(), episodes=0)
+        policy = ft.plan(ft.learn(ft.sample("tiger", episodes=50, seed=1), rank=2), ft.sample("tiger", episodes=50, seed=1), rounds=2)
+        with pytest.raises(ValueError, match="the policy may take the action 'listen'; the environment has 0, 1"):
+            ft.evaluate(policy, Game(), episodes=1)
+
     def test_spaces_without_symbols_are_refused(self):
         env = gymnasium.make("CartPole-v1")
         with pytest.raises(ValueError, match="has no symbols; give encode="):
@@ -148,14 +288,15 @@ class TestGymnasium:
             policy = ft.plan(model, logs, planner="fitted-q", state=state, rounds=5)
             policy = pickle.loads(pickle.dumps(policy))
             assert ft.evaluate(policy, env, episodes=5, max_steps=10).mean_length > 5
-            policy.start().observe(env.reset(seed=1)[0], action="0")
+            policy.start(env.reset(seed=1)[0]).observe(env.reset(seed=1)[0], action="0")
         wrapped = ft.gymnasium.PredictiveStates(env, model)
         assert wrapped.reset(seed=1)[0].shape == (5,)
 
     def test_an_agent_learns_by_acting(self):
-        trained = ft.agent(Bandit(), episodes=60, agent_rounds=2, epsilon=0.2, seed=1)
-        assert len(trained.logs) == 60 and len(trained.promised) == 2
-        assert trained.policy.start().action == "1"
+        trained = ft.agent(Game(), episodes=60, agent_rounds=2, epsilon=0.2, discount=0.5, seed=1)
+        assert len(trained.logs) == 60
+        assert trained.policy.start(0).action == "1"
+        assert np.allclose(trained.promised, 2, atol=0.1)  # Σ 2⁻ᵗ, as if episodes were never cut
         late = trained.logs.take(range(30, 60)).to_numpy()
         assert 0.8 < (late["action"][late["step"] > 0] == trained.logs.actions.index("1")).mean() < 1
 
@@ -224,6 +365,40 @@ class TestDiscretise:
         assert np.allclose(again.discretiser.inverse(symbol), measured[1], atol=1e-9)
         assert ft.refine(again, logs).discretiser is not None
 
+    def test_cells_may_end_an_episode(self):
+        grid, cells = ft.discretise.Uniform(2).fit([[0.0], [1.0]]), ft.discretise.KMeans(2).fit([[0.0], [1.0]])
+        assert grid.describe("1 [end]") == grid.describe("1") and cells.inverse("1 [end]") == 1
+        with pytest.raises(ValueError, match="none of its symbols"):
+            cells.inverse("2")
+
+    def test_centres_far_from_zero_and_numbers_of_numpy(self):
+        far = 1e9 + np.repeat([0.0, 5.0], 50)[:, None] + self.rng.normal(size=(100, 1)) * 0.1
+        symbols = ft.discretise.KMeans(np.int64(2)).fit_transform(far)
+        assert len(set(symbols[:50])) == len(set(symbols[50:])) == 1 and symbols[0] != symbols[-1]
+        same = ft.discretise.KMeans(5).fit(np.full((10, 1), 1e15) + np.arange(10)[:, None] * 1e-3)
+        assert len(same.centres) >= 1
+        json.dumps(ft.discretise.Uniform(np.int64(2)).fit([[0.0]]).to_dict())
+
+    def test_names_of_a_frame_are_kept(self):
+        import pandas
+
+        frame = pandas.DataFrame({"depth": [0.0, 1.0], "speed": [2.0, 3.0]})
+        assert ft.discretise.Uniform(2).fit(frame).columns == ["depth", "speed"]
+
+    def test_different_ones_do_not_mix(self):
+        def logs(made):
+            return ft.from_numpy(["go"] * 20, np.linspace(0, 1, 20), discretiser=made)
+
+        grid = ft.discretise.Uniform(2)
+        first, second = logs(grid), logs(ft.discretise.Quantile(3))
+        assert len(first + logs(ft.discretise.Uniform(2))) == 2
+        with pytest.raises(ValueError, match="made in different ways"):
+            first + second
+        with pytest.raises(ValueError, match="made in different ways"):
+            ft.update(ft.learn(first, rank=1, keep_moments=True), second)
+        grid.fit([[100.0], [200.0]])
+        assert first.discretiser([0.9]) == "1"
+
     def test_what_is_wrong_is_said(self):
         with pytest.raises(ValueError, match="fit it first"):
             ft.discretise.Uniform(2).transform([[1.0]])
@@ -233,16 +408,28 @@ class TestDiscretise:
             ft.discretise.Uniform(2).fit(self.X).transform([[1.0]])
 
 
-def test_minari_both_ways(tmp_path, monkeypatch):
+def test_minari_both_ways():
     import minari
 
-    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
     logs = ft.sample("tiger", episodes=10, max_steps=5, seed=1)
     dataset = ft.to_minari(logs, "test/tiger-v0", description="listening")
     again = ft.from_minari(minari.load_dataset("test/tiger-v0"))
     assert len(dataset) == 10 and len(again) == 10
     numbers = [[(logs.actions.index(a), logs.observations.index(o), r) for a, o, r in episode] for episode in logs]
     assert [[(int(a), int(o.removesuffix(" [end]")), r) for a, o, r in episode] for episode in again] == numbers
+
+
+def test_minari_keeps_what_is_shown_first():
+    logs = ft.record(Coin(), episodes=10, seed=1)
+    dataset = ft.to_minari(logs, "test/coin-v0")
+    again = ft.from_minari(dataset)
+    assert again.first_action == "0" and dataset.total_steps == 100
+
+    def numbers(logs):
+        return [[(int(a), int(o), r) for a, o, r in episode] for episode in logs]
+
+    order = [logs.observations.index(name) for name in ("0", "1")]
+    assert numbers(again) == [[(a, order[o], r) for a, o, r in episode] for episode in numbers(logs)]
 
 
 def test_plots():

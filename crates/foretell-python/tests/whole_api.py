@@ -36,7 +36,7 @@ def logs(folder: Path) -> ft.Logs:
     together: ft.Logs = arrays + tables[0]
     steps: list[tuple[str, str, float | None]] = next(iter(read))
     found: list[str] = read.summary()["findings"]
-    print(len(together), steps[0], read.actions, read.observations, read.discretiser, found)
+    print(len(together), steps[0], read[:2], read.actions, read.observations, read.discretiser, read.first_action, found)
     return read
 
 
@@ -60,7 +60,7 @@ def models(walks: ft.Logs, folder: Path) -> ft.Model:
     vectors: list[Floats] = [again.initial, again.normalizer, again.spectrum]
     print(loaded, operator, vectors, again.rank, again.params, again.moments, again.trained_on, refined.states, refined.pomdp()[:20])
     others: list[ft.Model] = [refined.linear(), linear.with_mix(0.2), linear.with_discretiser(None)]
-    print(others, linear.actions, linear.observations, linear.discretiser)
+    print(others, linear.actions, linear.observations, linear.discretiser, linear.first_action)
 
     next_one: dict[str, float] = refined.predict([("listen", "growl-left"), ("listen", None)], action="listen")
     plan: list[dict[str, float]] = refined.forecast(actions=["listen", "listen"])
@@ -82,7 +82,7 @@ def models(walks: ft.Logs, folder: Path) -> ft.Model:
 def policies(model: ft.Model, walks: ft.Logs, folder: Path) -> ft.Policy:
     policy: ft.Policy = ft.plan(model, walks, discount=0.95, planner="point-based")
     policy.save(folder / "policy.safetensors")
-    print(ft.Policy.load(folder / "policy.safetensors"), policy.actions, policy.observations, policy.params, policy.model, policy.discretiser)
+    print(ft.Policy.load(folder / "policy.safetensors"), policy.actions, policy.observations, policy.params, policy.model, policy.discretiser, policy.first_action)
     run: ft.Run = policy.start()
     run.observe("growl-left", action="listen", reward=-1.0, terminated=False)
     action: str = run.action

@@ -60,6 +60,7 @@ pub use crate::log::names::expand;
 pub use crate::log::notes::Notes;
 pub(crate) use crate::log::overlap::Overlap;
 pub use crate::log::summary::{ActionCount, Lengths, ObservationCount, Propensities, Rare, Rewards, Summary};
+pub use crate::log::table::unused_columns;
 pub use crate::log::write::Writer;
 
 /// What to do with an episode that has a bad row.
@@ -103,8 +104,15 @@ pub struct Logs {
 
 #[derive(Clone, Debug)]
 enum Where {
-    Files { paths: Arc<[PathBuf]>, options: ReadOptions },
-    Memory { alphabet: Arc<Alphabet>, trajectories: Arc<[Trajectory]> },
+    Files {
+        paths: Arc<[PathBuf]>,
+        options: ReadOptions,
+    },
+    /// What was read before, and what was noticed then.
+    Memory {
+        known: Arc<Book>,
+        trajectories: Arc<[Trajectory]>,
+    },
 }
 
 impl Logs {
@@ -115,7 +123,11 @@ impl Logs {
 
     /// Trajectories that are already there; `alphabet` names what they hold.
     pub fn memory(alphabet: Alphabet, trajectories: Vec<Trajectory>) -> Logs {
-        Logs { place: Where::Memory { alphabet: Arc::new(alphabet), trajectories: trajectories.into() }, half: None }
+        Logs::read_before(Book { alphabet, ..Book::default() }, trajectories)
+    }
+
+    fn read_before(book: Book, trajectories: Vec<Trajectory>) -> Logs {
+        Logs { place: Where::Memory { known: Arc::new(book), trajectories: trajectories.into() }, half: None }
     }
 
     /// The trajectories of a table in memory, with the columns that files have; errors call it `name`. It is read once, here.
@@ -128,7 +140,7 @@ impl Logs {
         while let Some(trajectory) = episodes.next(&mut book)? {
             trajectories.push(trajectory);
         }
-        Ok(Logs::memory(book.alphabet, trajectories))
+        Ok(Logs::read_before(book, trajectories))
     }
 
     /// A half of the trajectories, drawn at random, or the other half: each goes to one of the two.
@@ -157,7 +169,7 @@ impl Logs {
 
     /// [`Logs::open`] at a place where another reader, whose alphabet this is, has been.
     pub(crate) fn open_at(&self, alphabet: Alphabet, position: Position) -> Result<Reader> {
-        let told = matches!(&self.place, Where::Memory { alphabet, .. } if alphabet.observes_rewards());
+        let told = matches!(&self.place, Where::Memory { known, .. } if known.alphabet.observes_rewards());
         let (rewarded, alphabet) = match alphabet.observes_rewards() && !told {
             true => {
                 let (rewarded, plain) = Rewarded::new(alphabet);
@@ -175,8 +187,9 @@ impl Logs {
                 let open = paths.get(file).map(|path| open(path, *options, &mut book)).transpose()?;
                 Sources { open, paths: paths.clone(), opened: file + 1, options: *options, taken: 0 }
             }
-            Where::Memory { alphabet, trajectories } => {
-                let memory = Memory::new(alphabet, trajectories.clone(), &mut book.alphabet);
+            Where::Memory { known, trajectories } => {
+                let memory = Memory::new(&known.alphabet, trajectories.clone(), &mut book.alphabet);
+                book = Book { alphabet: book.alphabet, ..(**known).clone() };
                 let open = (file == 0).then(|| Box::new(memory) as Box<dyn Source>);
                 Sources { open, paths: Arc::default(), opened: 0, options: ReadOptions::default(), taken: 0 }
             }
@@ -189,7 +202,7 @@ impl Logs {
                 ));
             }
         }
-        book.skipped = position.skipped;
+        book.skipped = book.skipped.max(position.skipped);
         Ok(Reader { sources, book, rewarded, half: self.half.clone() })
     }
 }
@@ -261,7 +274,7 @@ impl Reader {
 
     /// Why the first of them was dropped.
     pub fn first_skipped(&self) -> Option<&Error> {
-        self.book.first_skipped.as_ref()
+        self.book.first_skipped.as_deref()
     }
 
     /// What was noticed so far that is no error.

@@ -39,6 +39,9 @@ pub struct LogTest {
     pub replicates: usize,
     /// Seed of rollouts, trees and replicates.
     pub seed: Seed,
+    /// The first action of every episode, where it is none: what it "led to" is what was shown before anything was done. Nobody
+    /// chooses it, and returns begin behind it.
+    pub first: Option<Action>,
 }
 
 /// A value and half the width of its 95 % interval.
@@ -84,7 +87,10 @@ impl LogTest {
     pub fn evaluate(&self, plan: &Plan, episodes: &[Trajectory]) -> Result<LogValue> {
         let steps = Steps::of(plan.alphabet(), episodes)?;
         let states = plan.states(episodes);
-        let actions = plan.actions(episodes);
+        let mut actions = plan.actions(episodes);
+        if let Some(first) = self.first {
+            steps.starts().iter().for_each(|&row| actions[row] = first);
+        }
         check_support(plan, &steps, &actions)?;
         let trees = plan.params().tree_params();
         let mut fit =
@@ -93,18 +99,31 @@ impl LogTest {
         let rewards = fit.to_q();
         let fitted_q = self.fitted_q(&steps, &fit, &actions);
         let rollouts = plan.model().map(|model| self.rollouts(plan, model, &rewards));
-        let same = steps.list().iter().filter(|step| actions[step.row] == step.action).count();
+        let given = if self.first.is_some() { episodes.len() } else { 0 };
+        let same = steps.list().iter().filter(|step| actions[step.row] == step.action).count().saturating_sub(given);
         let logged = Returns::of(episodes.iter().map(|z| self.cut(z)), self.discount);
-        Ok(LogValue { logged, fitted_q, rollouts, same_action: same as f64 / steps.list().len() as f64 })
+        let same_action = same as f64 / (steps.list().len() - given).max(1) as f64;
+        Ok(LogValue {
+            logged,
+            fitted_q: self.behind_first(fitted_q),
+            rollouts: rollouts.map(|x| self.behind_first(x)),
+            same_action,
+        })
     }
 
     /// As much of an episode as counts.
     fn cut(&self, z: &Trajectory) -> Trajectory {
-        if z.steps.len() <= self.max_steps {
-            return z.clone();
-        }
-        let (steps, rewards) = (z.steps[..self.max_steps].to_vec(), z.rewards[..self.max_steps].to_vec());
-        Trajectory { steps, rewards, action_probabilities: Vec::new(), end: End::Truncated }
+        let last = z.steps.len().min(self.max_steps);
+        let first = usize::from(self.first.is_some()).min(last);
+        let end = if last < z.steps.len() { End::Truncated } else { z.end };
+        let (steps, rewards) = (z.steps[first..last].to_vec(), z.rewards[first..last].to_vec());
+        Trajectory { steps, rewards, action_probabilities: Vec::new(), end }
+    }
+
+    /// The value of what follows the first step, which earns nothing, if that is given.
+    fn behind_first(&self, Estimate { value, ci95 }: Estimate) -> Estimate {
+        let weight = if self.first.is_some() && self.discount > 0.0 { self.discount } else { 1.0 };
+        Estimate { value: value / weight, ci95: ci95 / weight }
     }
 
     /// Q̂ of as many steps as an episode has, at the start.
@@ -144,8 +163,8 @@ impl LogTest {
         let (mut policy, mut world) = (plan.policy(), PredictiveState::new(model));
         let pomdp = model.refined().map(|refined| &refined.pomdp).filter(|pomdp| pomdp.has_rewards());
         let (mut sum, mut weight) = (0.0, 1.0);
-        for _ in 0..self.max_steps {
-            let action = policy.act(rng);
+        for t in 0..self.max_steps {
+            let action = self.first.filter(|_| t == 0).unwrap_or_else(|| policy.act(rng));
             let earned = |pomdp: &Pomdp| {
                 let belief = world.state().iter().enumerate().filter(|(_, b)| **b > 0.0);
                 belief.map(|(s, b)| b * pomdp.expected_reward(action, s)).sum()

@@ -132,7 +132,7 @@ fn from_logs(args: &Args, plan: &Plan) -> anyhow::Result<()> {
     let longest = episodes.iter().map(|z| z.steps.len()).max().unwrap_or(0);
     let (max_steps, discount) = (args.max_steps.map_or(longest, |n| n as usize), args.discount.unwrap_or(plan.params().discount));
     let (rollouts, replicates) = (args.episodes as usize, args.replicates as usize);
-    let test = LogTest { max_steps, discount, rollouts, replicates, seed: Seed(args.seed) };
+    let test = LogTest { max_steps, discount, rollouts, replicates, seed: Seed(args.seed), first: None };
     let value = test.evaluate(plan, &episodes)?;
     let agree = value.agree();
     let rewarded = episodes.iter().flat_map(|z| &z.rewards).flatten().filter(|reward| **reward != 0.0).count();

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use foretell::fitted_q::Round;
 use foretell::plan::{Planner, Regressor, StateKind};
-use foretell::{Model, PlanOverrides, PlanParams};
+use foretell::{End, Model, PlanOverrides, PlanParams};
 use serde_json::json;
 
 use crate::input::LogArgs;
@@ -50,7 +50,9 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let input = args.input.open()?;
     let episodes = input.logs.episodes_for(model.alphabet(), "model").map_err(|e| input.blame(e))?;
     let mut rewards = episodes.iter().flat_map(|z| &z.rewards).flatten();
-    if let Some(first) = rewards.next().filter(|first| rewards.all(|reward| reward == *first)) {
+    // Where episodes end by themselves, a good policy may be one that lasts, or does not.
+    let all_cut = episodes.iter().all(|z| z.end == End::Truncated);
+    if let Some(first) = rewards.next().filter(|first| all_cut && rewards.all(|reward| reward == *first)) {
         eprintln!("warning: every reward in the logs is {first}, so they cannot tell a good policy from a bad one");
     }
     let mut bar = RoundsBar::new("planning", params.rounds as u64);

@@ -189,6 +189,7 @@ fn values(
             rollouts: ROLLOUTS,
             replicates: REPLICATES,
             seed: Seed(found.base.params.seed),
+            first: None,
         }),
     };
     let mut bar = RoundsBar::new("planning", candidates.len() as u64);

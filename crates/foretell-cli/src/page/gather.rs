@@ -65,7 +65,7 @@ impl Subject {
         }
         let max_steps = episodes.iter().map(|z| z.steps.len()).max().unwrap_or(0);
         let (discount, rollouts) = (plan.params().discount, wishes.test_episodes as usize);
-        let test = LogTest { max_steps, discount, rollouts, replicates: REPLICATES, seed: Seed(wishes.seed) };
+        let test = LogTest { max_steps, discount, rollouts, replicates: REPLICATES, seed: Seed(wishes.seed), first: None };
         Ok(Some(match test.evaluate(plan, &episodes) {
             Ok(value) => Part::Here(Estimates::of(&value, episodes.len(), max_steps, discount)),
             Err(e) => Part::Missing(format!("What logs say it would earn cannot be told: {e}.")),

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from foretell import _native
+from foretell._encoding import Encoding
 from foretell._extras import needed
 from foretell._logs import Logs, Path
 
@@ -114,7 +115,7 @@ def from_numpy(
     lengths = {name: len(values) for name, values in columns.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(f"arrays have different lengths: {', '.join(f'{name} {n}' for name, n in lengths.items())}")
-    return Logs(_native.Logs.from_columns(columns, skip_bad_episodes), discretiser)
+    return Logs(_native.Logs.from_columns(columns, skip_bad_episodes), Encoding.of(discretiser))
 
 
 def from_arrow(table: Any, *, skip_bad_episodes: bool = False) -> Logs:
@@ -147,7 +148,7 @@ def from_pandas(frame: Any, *, skip_bad_episodes: bool = False) -> Logs:
     ----------
     frame : pandas.DataFrame
         Its columns have the names that they have in files: ``action`` and ``observation``, and ``episode_id``, ``step``, ``reward``,
-        ``terminated``, ``truncated`` and ``action_prob`` where they are known.
+        ``terminated``, ``truncated`` and ``action_prob`` where they are known. Others are left alone.
     skip_bad_episodes : bool
         Drop episodes that have a bad row instead of raising an error.
 
@@ -159,11 +160,18 @@ def from_pandas(frame: Any, *, skip_bad_episodes: bool = False) -> Logs:
     >>> ft.from_pandas(frame)
     <foretell.Logs: 2 episodes, 3 steps, 2 actions, 2 observations>
     """
-    columns = {}
+    if not hasattr(frame, "isna") and hasattr(frame, "__arrow_c_stream__"):
+        return from_arrow(frame, skip_bad_episodes=skip_bad_episodes)
+    columns: dict[str, Any] = {}
+    unused = set(_native.unused_columns([str(name) for name in frame.columns]))
     for name in frame.columns:
         values = frame[name]
-        if str(values.dtype) in ("object", "string", "str", "category"):
+        if str(name) in unused:
+            columns[str(name)] = [None] * len(frame)  # told of by `Logs.summary`, whatever it holds
+        elif str(values.dtype) in ("object", "string", "str", "category"):
             columns[str(name)] = [None if missing else value for value, missing in zip(values, values.isna())]
+        elif values.dtype.kind in "mM":
+            columns[str(name)] = [None if missing else str(value) for value, missing in zip(values, values.isna())]
         else:
             plain = values.to_numpy(dtype=np.float64, na_value=np.nan) if values.isna().any() else values.to_numpy()
             columns[str(name)] = _column(plain)
@@ -200,7 +208,8 @@ def from_hmmlearn(X: ArrayLike, lengths: Sequence[int] | None = None, *, action:
 def from_minari(dataset: Any, *, discretiser: Discretiser | None = None) -> Logs:
     """Logs of a Minari dataset, by name or as it was loaded; needs Minari.
 
-    What an episode shows before its first action is left out, as in all logs. Numbers that are not whole need a discretiser.
+    What an episode shows before its first action is logged as the answer to the first action of the space, as `record` does; if it is always
+    the same and never seen again, it is left out. Numbers that are not whole need a discretiser.
 
     Parameters
     ----------
@@ -218,21 +227,31 @@ def from_minari(dataset: Any, *, discretiser: Discretiser | None = None) -> Logs
     """
     if isinstance(dataset, str):
         dataset = needed("minari", "from_minari").load_dataset(dataset, download=True)
+    episodes = list(dataset.iterate_episodes())
+    shown = [_stacked(episode.observations, len(episode.rewards) + 1) for episode in episodes]
+    first = np.array([rows[0] for rows in shown])
+    later = np.concatenate([rows[1:] for rows in shown])
+    # What is always the same and never seen again tells nothing.
+    tells = (first != first[0]).any() or bool((later == first[0]).reshape(len(later), -1).all(axis=1).any())
+    skipped = 0 if tells else 1
     parts: dict[str, list[NDArray[Any]]] = {}
 
-    def add(name: str, values: Any) -> None:
-        parts.setdefault(name, []).append(np.asarray(values))
+    def add(name: str, values: Any, before: Any) -> None:
+        parts.setdefault(name, []).append(np.asarray(values) if not tells else np.concatenate([[before], np.asarray(values)]))
 
-    for i, episode in enumerate(dataset.iterate_episodes()):
+    for i, (episode, rows) in enumerate(zip(episodes, shown)):
         steps = len(episode.rewards)
-        add("episodes", np.full(steps, i))
-        add("actions", _stacked(episode.actions, steps))
-        add("observations", _stacked(episode.observations, steps + 1)[1:])
-        add("rewards", episode.rewards)
-        add("terminated", episode.terminations)
-        add("truncated", episode.truncations)
+        actions = _stacked(episode.actions, steps)
+        pretended = np.full_like(actions[0], getattr(dataset.action_space, "start", 0))
+        add("episodes", np.full(steps, i), i)
+        add("actions", actions, pretended)
+        add("rewards", episode.rewards, 0.0)
+        add("terminated", episode.terminations, False)
+        add("truncated", episode.truncations, False)
+        parts.setdefault("observations", []).append(rows[skipped:])
     columns: dict[str, Any] = {name: np.concatenate(values) for name, values in parts.items()}
-    return from_numpy(**columns, discretiser=discretiser)
+    logs = from_numpy(**columns, discretiser=discretiser)
+    return Logs(logs._native, Encoding(logs.discretiser, _native.name_of(pretended))) if tells else logs
 
 
 def _stacked(values: Any, rows: int) -> NDArray[Any]:
@@ -248,7 +267,7 @@ def to_minari(logs: Logs, name: str, **metadata: Any) -> Any:
     """Writes logs as a Minari dataset; needs Minari.
 
     Actions and observations become whole numbers, in the order of `Logs.actions` and `Logs.observations`. Minari wants an
-    observation before the first action: a number beyond the others stands there.
+    observation before the first action: what was shown there, if the logs come from Gymnasium, else a number beyond the others.
 
     Parameters
     ----------
@@ -277,11 +296,14 @@ def to_minari(logs: Logs, name: str, **metadata: Any) -> Any:
     columns, beyond = logs.to_numpy(), len(logs.observations)
     bounds = np.searchsorted(columns["episode_id"], np.arange(len(logs) + 1))
 
+    pretended = 0 if logs.first_action is None else 1
+
     def buffer(i: int) -> Any:
-        rows = slice(bounds[i], bounds[i + 1])
+        rows = slice(bounds[i] + pretended, bounds[i + 1])
+        shown = columns["observation"][bounds[i]].item() if pretended else beyond
         return EpisodeBuffer(
             id=i,
-            observations=[beyond, *columns["observation"][rows].tolist()],
+            observations=[shown, *columns["observation"][rows].tolist()],
             actions=columns["action"][rows].tolist(),
             rewards=np.nan_to_num(columns["reward"][rows]).tolist(),
             terminations=columns["terminated"][rows].tolist(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from foretell import _native
 from foretell._html import count
@@ -24,7 +25,8 @@ class Domain:
     """
 
     def __init__(self, name: str | os.PathLike[str]) -> None:
-        self._native = _native.Domain(os.fspath(name))
+        self._given = os.fspath(name)
+        self._native = _native.Domain(self._given)
 
     @property
     def name(self) -> str:
@@ -68,6 +70,9 @@ class Domain:
     def simulator(self, *, seed: int = 0) -> Simulator:
         """The system at work, at the start of an episode."""
         return Simulator(self, seed)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Domain, (self._given,)
 
     def __repr__(self) -> str:
         sizes = f"{count(len(self.actions), 'action')}, {count(len(self.observations), 'observation')}"

@@ -14,6 +14,11 @@ def count(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
+def some(names: Sequence[str]) -> str:
+    """The first names."""
+    return ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
+
+
 def table(title: str, rows: Sequence[tuple[str, object]], notes: Sequence[str] = (), drawing: str = "") -> str:
     """A small table with a title."""
     cells = "".join(

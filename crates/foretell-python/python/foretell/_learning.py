@@ -7,20 +7,23 @@ from typing import Any, Literal, Unpack
 
 from foretell import _native
 from foretell._domain import Domain
+from foretell._encoding import Encoding
 from foretell._logs import Logs
 from foretell._model import Model
-from foretell._options import Learning, Preset, Projection, domain_of, given
+from foretell._options import Learning, Preset, Projection, domain_of, given, native_of
 from foretell._progress import Progress, progress as told
 from foretell._results import Found, Score
 
 GIB = 1 << 30
+# A share of steps that a model does not know from which on the logs look like those of something else.
+MUCH_UNSEEN = 0.5
 
 
 def advised(model: Model) -> Model:
     """The model; where its states leave out what rewards tell, that is said."""
     if model._native.wants_rewards_observed and not model._native.observes_rewards:
-        told = "rewards tell more of the state than observations do; learn with observe_reward=True"
-        warnings.warn(told, stacklevel=3)
+        words = "rewards tell more of the state than observations do; learn with observe_reward=True"
+        warnings.warn(words, stacklevel=3)
     return model
 
 
@@ -77,53 +80,64 @@ def learn(
     progress : bool or callable, optional
         True for a bar of tqdm, False for none; by default one if tqdm is installed and standard error is a terminal. A function is
         called with what is being done, how much of it is, and of how much (or None).
-    test_projection : str
+    test_projection : str, default "signed-hash"
         Projection of tests
-    history_projection : str
+        "spherical": Gaussian entries; "rademacher": ±1; "hashed": a single 1; "signed-hash": a single ±1; "identity": no compression
+        (TPSR).
+    history_projection : str, default "signed-hash"
         Projection of histories
-    test_dim : int
+        As of tests.
+    test_dim : int, default 1024
         d_T, rows of Φ_T (the null test has a row of its own besides; no meaning for identity)
-    history_dim : int
+    history_dim : int, default 1024
         d_H, rows of Φ_H (start and null history have rows of their own besides; no meaning for identity)
-    max_test_length : int
+    max_test_length : int, default 2
         Longest test, in steps
-    history : {"suffix", "prefix"}
+    history : {"suffix", "prefix"}, default "suffix"
         Which parts of the past are histories
-    history_length : int
+        "suffix": the last pairs, so that every step teaches; "prefix": the whole past, as printed.
+    history_length : int, default 3
         Longest suffix history, in steps (no meaning for prefix histories)
-    cuts : {"complete", "ragged"}
+    cuts : {"complete", "ragged"}, default "complete"
         Which cuts of an episode enter the sums
-    start : {"fixed", "mixed"}
+        "complete": those with room for the longest test; "ragged": all, as printed.
+    start : {"fixed", "mixed"}, default "fixed"
         What is known of the state in which episodes start
-    rank : int
+        "fixed": all episodes start alike; "mixed": they start anywhere.
+    rank : int, default 40
         d′, dimension of the predictive state
-    tolerance : float
+    tolerance : float, default 1e-06
         Singular values below this share of the largest are dropped
-    regression : {"two-stage", "pseudo-inverse"}
+    regression : {"two-stage", "pseudo-inverse"}, default "two-stage"
         How operators are regressed
-    whitening_ridge : float
+        "two-stage": least squares in two stages, with a ridge; "pseudo-inverse": as printed.
+    whitening_ridge : float, default 0.03
         Ridge of the whitening, in units of the mean eigenvalue (two-stage only)
-    ridge : float
+    ridge : float, default 0.01
         Ridge of the second stage, in units of the mean eigenvalue (two-stage only)
-    floor : float
+    floor : float, default 0.0001
         Least probability of an observation seen in training, before normalising
-    ngram_length : int
+    ngram_length : int, default 3
         Longest context of the back-off n-gram that is counted beside the model (steps)
-    mix : float
+    mix : float, default 0.0
         Weight of the n-gram in predictions, between 0 and 1
-    observe_reward : bool
+    observe_reward : bool, default False
         Whether rewards are part of observations: for where they tell more than observations do
-    weighting : {"none", "next", "propensity"}
+    weighting : {"none", "next", "propensity"}, default "none"
         What is done about actions that the logging policy preferred
-    seed : int
+        "none": nothing, the model is that of the logging policy; "next": what rare actions lead to counts as much as what others do;
+        "propensity": tests as well, with more variance. The last two need the probabilities of actions.
+    seed : int, default 0
         Seed of the projections
-    states : int or "auto"
+    states : int or "auto", default "auto"
         How many latent states: auto, or a number (the start and the ends come on top)
-    layout : str
+    layout : str, default "auto"
         What latent states have to do with observations
-    em_rounds : int
+        "owned": each state emits one observation, for clear but ambiguous ones; "free": it may emit any, for noisy ones; "modes": the
+        observation and a hidden mode; "dense": plain EM from a random start, to compare with; "auto": what predicts held-out episodes best.
+    em_rounds : int, default 60
         Most rounds of EM
-    patience : int
+    patience : int, default 6
         Rounds without a gain on held-out episodes after which EM stops
 
     Returns
@@ -163,9 +177,12 @@ def learn(
         raise ValueError(f"{', '.join(refinement)}: of refinement; give refine=True as well")
     keep = "fitting" if keep_moments is True else keep_moments or None
     with told(progress) as tell:
-        native = _native.learn(logs._native, preset, params, refinement if refine else None, ensemble, keep, memory, tell)
+        native = _native.learn(native_of(logs, Logs), preset, params, refinement if refine else None, ensemble, keep, memory, tell)
     model = advised(Model(native))
-    return model if logs.discretiser is None else model.with_discretiser(logs.discretiser)
+    if keep_moments is True and model.moments == "compressed":
+        words = "moments are compressed, as exact ones would take more than memory: updates will be approximate"
+        warnings.warn(words, stacklevel=2)
+    return model._encoded(logs._encoding) if logs._encoding else model
 
 
 def refine(
@@ -188,13 +205,15 @@ def refine(
         Best those that it was learned from.
     progress : bool or callable, optional
         As of `learn`.
-    states : int or "auto"
+    states : int or "auto", default "auto"
         How many latent states: auto, or a number (the start and the ends come on top)
-    layout : str
+    layout : str, default "auto"
         What latent states have to do with observations
-    em_rounds : int
+        "owned": each state emits one observation, for clear but ambiguous ones; "free": it may emit any, for noisy ones; "modes": the
+        observation and a hidden mode; "dense": plain EM from a random start, to compare with; "auto": what predicts held-out episodes best.
+    em_rounds : int, default 60
         Most rounds of EM
-    patience : int
+    patience : int, default 6
         Rounds without a gain on held-out episodes after which EM stops
 
     Examples
@@ -206,7 +225,7 @@ def refine(
     """
     params = given(states=states, layout=layout, em_rounds=em_rounds, patience=patience)
     with told(progress) as tell:
-        return advised(Model(_native.refine(model._native, logs._native, params, tell)))
+        return advised(Model(_native.refine(native_of(model, Model), native_of(logs, Logs), params, tell)))
 
 
 def update(
@@ -237,9 +256,11 @@ def update(
     >>> ft.update(model, ft.sample("tiger", episodes=200, seed=2)).trained_on[0]
     500
     """
+    native, native_logs = native_of(model, Model), native_of(logs, Logs)
+    encoding = model._encoding.joined(logs._encoding)
     with told(progress) as tell:
-        updated = Model(_native.update(model._native, logs._native, memory, compress, tell))
-    return updated.with_discretiser(model.discretiser)
+        updated = Model(_native.update(native, native_logs, memory, compress, tell))
+    return updated._encoded(encoding)
 
 
 def merge(*models: Model) -> Model:
@@ -252,8 +273,11 @@ def merge(*models: Model) -> Model:
     >>> ft.merge(*parts).trained_on[0]
     400
     """
-    merged = Model(_native.merge([model._native for model in models]))
-    return merged.with_discretiser(models[0].discretiser)
+    merged = Model(_native.merge([native_of(model, Model) for model in models]))
+    encoding = Encoding()
+    for model in models:
+        encoding = encoding.joined(model._encoding)
+    return merged._encoded(encoding)
 
 
 def score(model: Model, logs: Logs, *, truth: str | Domain | None = None) -> Score:
@@ -277,7 +301,10 @@ def score(model: Model, logs: Logs, *, truth: str | Domain | None = None) -> Sco
     True
     """
     domain = None if truth is None else domain_of(truth)._native
-    return Score._of(_native.score(model._native, logs._native, domain))
+    result = Score._of(_native.score(native_of(model, Model), native_of(logs, Logs), domain))
+    if result.unseen > MUCH_UNSEEN * result.steps:
+        warnings.warn("most of these steps were never met in training: are these logs of the same system?", stacklevel=2)
+    return result
 
 
 def search(
@@ -316,7 +343,7 @@ def search(
     >>> model = ft.learn(logs, **found.params)
     """
     with told(progress) as tell:
-        return Found._of(_native.search(logs._native, preset, dict(fixed), folds, budget, tell))
+        return Found._of(_native.search(native_of(logs, Logs), preset, dict(fixed), folds, budget, tell))
 
 
 def diagnose(logs: Logs, *, preset: Preset = "default", **params: Unpack[Learning]) -> dict[str, Any]:
@@ -342,5 +369,5 @@ def diagnose(logs: Logs, *, preset: Preset = "default", **params: Unpack[Learnin
     >>> ft.diagnose(ft.sample("tiger", episodes=200, seed=1))["episodes"]
     200
     """
-    report: dict[str, Any] = _native.diagnose(logs._native, preset, dict(params))
+    report: dict[str, Any] = _native.diagnose(native_of(logs, Logs), preset, dict(params))
     return report

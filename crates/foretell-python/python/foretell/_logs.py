@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foretell import _native
+from foretell._encoding import Encoding
 from foretell._extras import needed
-from foretell._html import count, table
+from foretell._html import count, some, table
 
 if TYPE_CHECKING:
     from foretell.discretise import Discretiser
@@ -36,10 +37,9 @@ class Logs:
     ['N', 'E']
     """
 
-    def __init__(self, native: _native.Logs, discretiser: Discretiser | None = None) -> None:
+    def __init__(self, native: _native.Logs, encoding: Encoding = Encoding()) -> None:
         self._native = native
-        self.discretiser = discretiser
-        """What made symbols of measurements, if anything did; models learned from these logs carry it."""
+        self._encoding = encoding
         self._columns: dict[str, NDArray[Any]] | None = None
         self._summary: dict[str, Any] | None = None
 
@@ -55,6 +55,16 @@ class Logs:
     def observations(self) -> list[str]:
         """Names of the observations, in the order in which they are met; those that end an episode have ``[end]`` behind."""
         return self._native.observations
+
+    @property
+    def discretiser(self) -> Discretiser | None:
+        """What made symbols of measurements, if anything did; models learned from these logs carry it."""
+        return self._encoding.discretiser
+
+    @property
+    def first_action(self) -> str | None:
+        """The action that stands before what was shown at the start of an episode, where logs come from Gymnasium: nobody took it."""
+        return self._encoding.first_action
 
     def summary(self) -> dict[str, Any]:
         """What is in the logs, and what looks wrong with them.
@@ -93,6 +103,8 @@ class Logs:
         """
         if self._columns is None:
             self._columns = self._native.columns()
+            for column in self._columns.values():
+                column.setflags(write=False)  # others may look at it too
         return dict(self._columns)
 
     def to_pandas(self) -> Any:
@@ -109,7 +121,7 @@ class Logs:
         """
         pandas = needed("pandas", "Logs.to_pandas")
 
-        columns = self.to_numpy()
+        columns = {name: column.copy() for name, column in self.to_numpy().items()}
         names = np.array([name.removesuffix(" [end]") for name in self.observations], dtype=object)
         columns["action"] = np.array(self.actions, dtype=object)[columns["action"]]
         columns["observation"] = names[columns["observation"]]
@@ -118,7 +130,7 @@ class Logs:
         return pandas.DataFrame(columns)
 
     def take(self, episodes: Iterable[int] | NDArray[np.integer[Any]]) -> Logs:
-        """Some of the episodes, by their numbers; all are held in memory.
+        """Some of the episodes, by their numbers or where a mask is true; all are held in memory.
 
         Examples
         --------
@@ -127,7 +139,12 @@ class Logs:
         >>> len(logs.take([0, 3, 4]))
         3
         """
-        return Logs(self._native.take(np.asarray(list(episodes), dtype=np.int64)), self.discretiser)
+        numbers = np.asarray(episodes if isinstance(episodes, np.ndarray) else list(episodes))
+        if numbers.dtype == bool:
+            if len(numbers) != len(self):
+                raise ValueError(f"a mask of {len(numbers)} for {count(len(self), 'episode')}")
+            numbers = np.flatnonzero(numbers)
+        return Logs(self._native.take(numbers.astype(np.int64)), self._encoding)
 
     def split(self, share: float = 0.8, *, seed: int = 0) -> tuple[Logs, Logs]:
         """The logs in two parts, drawn at random: one to learn from and one to test on.
@@ -173,7 +190,29 @@ class Logs:
         """
         if not isinstance(other, Logs):
             return NotImplemented
-        return Logs(self._native.joined([other._native]), self.discretiser or other.discretiser)
+        return Logs(self._native.joined([other._native]), self._encoding.joined(other._encoding))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self.to_numpy(), self.actions, self.observations, self._encoding)
+
+    @overload
+    def __getitem__(self, which: int) -> list[tuple[str, str, float | None]]: ...
+    @overload
+    def __getitem__(self, which: slice) -> Logs: ...
+    def __getitem__(self, which: int | slice) -> list[tuple[str, str, float | None]] | Logs:
+        """One episode, as a list of (action, observation, reward); or the logs of several.
+
+        Examples
+        --------
+        >>> import foretell as ft
+        >>> logs = ft.sample("tiger", episodes=10, max_steps=5, seed=1)
+        >>> len(logs[0]), len(logs[:4])
+        (5, 4)
+        """
+        if isinstance(which, slice):
+            return self.take(range(*which.indices(len(self))))
+        number = range(len(self))[which]
+        return next(iter(self.take([number])))
 
     def __iter__(self) -> Iterator[list[tuple[str, str, float | None]]]:
         """Episodes as lists of (action, observation, reward)."""
@@ -199,9 +238,17 @@ class Logs:
         rows: Sequence[tuple[str, object]] = [
             ("episodes", f"{s['episodes']:,}"),
             ("steps", f"{s['steps']:,}"),
-            ("actions", ", ".join(a["name"] for a in s["actions"][:12])),
+            ("actions", some([a["name"] for a in s["actions"]])),
             ("observations", f"{len(s['observations']):,}"),
             ("terminated", f"{s['terminated']:.1%}"),
             ("mean reward", "none" if s["rewards"]["mean"] is None else f"{s['rewards']['mean']:.4g}"),
         ]
         return table("Logs", rows, s["findings"])
+
+
+def _restored(columns: dict[str, NDArray[Any]], actions: list[str], observations: list[str], encoding: Encoding) -> Logs:
+    names = np.array([name.removesuffix(" [end]") for name in observations], dtype=object)
+    known = {name: column for name, column in columns.items() if name != "action_prob" or not np.isnan(column).any()}
+    known["action"] = np.array(actions, dtype=object)[columns["action"]].tolist()
+    known["observation"] = names[columns["observation"]].tolist()
+    return Logs(_native.Logs.from_columns(known, False).with_actions(actions), encoding)

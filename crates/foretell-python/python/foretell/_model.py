@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foretell import _native
-from foretell._html import bars, count, table
+from foretell._encoding import Encoding
+from foretell._html import bars, count, some, table
 from foretell._logs import Path
 
 if TYPE_CHECKING:
@@ -20,28 +20,21 @@ if TYPE_CHECKING:
 Symbol = str | int | float | bool | Sequence[Any] | NDArray[Any] | np.generic
 """A name of an action or observation: a string, a whole number, or a tuple of these where several make one symbol."""
 
-Pair = tuple[Symbol, Symbol | None]
-"""An action and the observation that answered it; None for an observation that was missed."""
+Pair = tuple[Symbol, Symbol | None] | tuple[Symbol, Symbol | None, float | None]
+"""An action and the observation that answered it, None for one that was missed; and the reward, where observations tell it."""
+
+
+def rewarded(pair: Any) -> tuple[Any, Any, float | None]:
+    """Action, observation and reward of a pair."""
+    if isinstance(pair, tuple | list) and len(pair) in (2, 3):
+        return pair[0], pair[1], pair[2] if len(pair) == 3 else None
+    raise ValueError(f"{pair!r} is no pair of action and observation")
 
 
 def named(probabilities: NDArray[np.float64], names: Sequence[str]) -> dict[str, float]:
     """Probabilities by name, the largest first, without those that are zero."""
     order = np.argsort(-probabilities, kind="stable")
     return {names[o]: float(probabilities[o]) for o in order if probabilities[o] > 0}
-
-
-def encoded(observation: Any, discretiser: Discretiser | None) -> Any:
-    """The symbol of an observation: of a measurement by the discretiser, if there is one."""
-    return observation if discretiser is None or isinstance(observation, str) else discretiser(observation)
-
-
-def decoded(encoding: str | None) -> Discretiser | None:
-    """The discretiser that a model or policy carries."""
-    if encoding is None:
-        return None
-    from foretell.discretise import from_dict
-
-    return from_dict(json.loads(encoding))
 
 
 class Model:
@@ -59,6 +52,7 @@ class Model:
 
     def __init__(self, native: _native.Model) -> None:
         self._native = native
+        self._encoding = Encoding.loads(native.encoding)
 
     @classmethod
     def load(cls, path: Path) -> Model:
@@ -181,7 +175,12 @@ class Model:
     @property
     def discretiser(self) -> Discretiser | None:
         """What makes symbols of measurements, if its logs were discretised: then filters take measurements."""
-        return decoded(self._native.encoding)
+        return self._encoding.discretiser
+
+    @property
+    def first_action(self) -> str | None:
+        """The action that stands before what was shown at the start of an episode, where logs came from Gymnasium: nobody took it."""
+        return self._encoding.first_action
 
     def with_discretiser(self, discretiser: Discretiser | None) -> Model:
         """The model with a discretiser, which is saved with it. `from_numpy` and `record` see to this by themselves.
@@ -194,11 +193,18 @@ class Model:
         >>> model.predict([("go", [0.2])], action="go")["1"] > 0.9
         True
         """
-        encoding = None if discretiser is None else json.dumps(discretiser.to_dict())
-        return Model(self._native.with_encoding(encoding))
+        return self._encoded(Encoding.of(discretiser, self.first_action))
 
-    def filter(self) -> Filter:
+    def _encoded(self, encoding: Encoding) -> Model:
+        return Model(self._native.with_encoding(encoding.dumps()))
+
+    def filter(self, shown: Symbol | None = None) -> Filter:
         """The state of the model at the start of an episode.
+
+        Parameters
+        ----------
+        shown : str, int or tuple, optional
+            What was shown before the first action, where the model was learned from logs of Gymnasium.
 
         Examples
         --------
@@ -209,15 +215,17 @@ class Model:
         >>> state.predict("listen")["growl-left"] > 0.6
         True
         """
-        return Filter(self._native.filter(), self.observations, self.discretiser)
+        state = Filter(self._native.filter(), self.observations, self._encoding)
+        state._begin(shown)
+        return state
 
     def _after(self, history: Iterable[Pair]) -> Filter:
         state = self.filter()
-        for action, observation in history:
+        for action, observation, reward in map(rewarded, history):
             if observation is None:
                 state.update_missing(action)
             else:
-                state.update(action, observation)
+                state.update(action, observation, reward=reward)
         return state
 
     def predict(self, history: Iterable[Pair] = (), *, action: Symbol) -> dict[str, float]:
@@ -226,7 +234,7 @@ class Model:
         Parameters
         ----------
         history : iterable of (action, observation)
-            What has happened in the episode; None for an observation that was missed.
+            What has happened in the episode; None for an observation that was missed. The reward may stand behind, as in `Logs`.
         action : str, int or tuple
             What will be done.
 
@@ -246,7 +254,7 @@ class Model:
         return self._after(history).predict(action)
 
     def forecast(self, history: Iterable[Pair] = (), *, actions: Sequence[Symbol]) -> list[dict[str, float]]:
-        """What will be observed at each step of a plan: a dictionary as of `predict` for each action.
+        """What will be observed at each step of a plan, if the episode has not ended before: a dictionary as of `predict` for each action.
 
         Examples
         --------
@@ -257,7 +265,7 @@ class Model:
         """
         return self._after(history).forecast(actions)
 
-    def probability(self, test: Sequence[tuple[Symbol, Symbol]], *, history: Iterable[Pair] = ()) -> float:
+    def probability(self, test: Sequence[Pair], *, history: Iterable[Pair] = ()) -> float:
         """The probability that these pairs come next, given their actions.
 
         Examples
@@ -315,10 +323,11 @@ class Model:
         episodes, steps = self.trained_on
         rows: list[tuple[str, object]] = [
             ("learned from", f"{count(episodes, 'episode')}, {count(steps, 'step')}"),
-            ("actions", ", ".join(self.actions[:12])),
+            ("actions", some(self.actions)),
             ("observations", f"{len(self.observations):,}"),
             ("rank", self.rank),
             ("refined", "no" if self.states is None else f"a POMDP of {count(self.states, 'state')}"),
+            *([("ensemble", f"{self._native.members} models")] if self._native.members > 1 else []),
         ]
         return table("Model", rows, drawing=bars(self.spectrum, self.rank))
 
@@ -363,12 +372,10 @@ class Filter:
     >>> state.reset()
     """
 
-    def __init__(
-        self, native: _native.Filter, observations: list[str], discretiser: Discretiser | None = None
-    ) -> None:
+    def __init__(self, native: _native.Filter, observations: list[str], encoding: Encoding = Encoding()) -> None:
         self._native = native
         self._observations = observations
-        self._discretiser = discretiser
+        self._encoding = encoding
 
     @property
     def state(self) -> NDArray[np.float64]:
@@ -387,16 +394,25 @@ class Filter:
 
     def copy(self) -> Filter:
         """The same state, to go on with apart from this one."""
-        return Filter(self._native.copy(), self._observations, self._discretiser)
+        return Filter(self._native.copy(), self._observations, self._encoding)
 
     __copy__ = copy
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Filter:
         return self.copy()
 
-    def reset(self) -> None:
-        """Begins an episode."""
+    def reset(self, shown: Symbol | None = None) -> None:
+        """Begins an episode, with what was shown before the first action, if anything."""
         self._native.reset()
+        self._begin(shown)
+
+    def _begin(self, shown: Symbol | None) -> None:
+        first = self._encoding.first_action
+        if shown is None:
+            return
+        if first is None:
+            raise ValueError("episodes of its logs begin with an action: nothing is shown before it")
+        self.update(first, shown, reward=0.0)
 
     def update(
         self, action: Symbol, observation: Symbol, *, terminated: bool = False, reward: float | None = None
@@ -417,7 +433,7 @@ class Filter:
         float
             The probability that the observation was given.
         """
-        observed = encoded(observation, self._discretiser)
+        observed = self._encoding.encoded(observation)
         return self._native.update(action, observed, terminated=terminated, reward=reward)
 
     def update_missing(self, action: Symbol) -> None:
@@ -439,12 +455,12 @@ class Filter:
         return named(spread, self._observations) if len(spread) else {}
 
     def forecast(self, actions: Sequence[Symbol]) -> list[dict[str, float]]:
-        """What will be observed at each step of a plan."""
+        """What will be observed at each step of a plan, if the episode has not ended before."""
         return [named(row, self._observations) for row in self._native.forecast(list(actions))]
 
-    def probability(self, test: Sequence[tuple[Symbol, Symbol]]) -> float:
+    def probability(self, test: Sequence[Pair]) -> float:
         """The probability that these pairs come next, given their actions."""
-        return self._native.probability([(action, encoded(o, self._discretiser)) for action, o in test])
+        return self._native.probability([(a, self._encoding.encoded(o), reward) for a, o, reward in map(rewarded, test)])
 
     def sample(self, actions: Sequence[Symbol], *, n: int = 1, seed: int = 0) -> list[list[str]]:
         """Draws ``n`` futures: the observations that might answer a plan."""

@@ -6,6 +6,9 @@ import os
 from typing import Any, Literal, TypedDict
 
 from foretell._domain import Domain
+from foretell._logs import Logs
+from foretell._model import Model
+from foretell._policy import Policy
 
 Preset = Literal["default", "paper"]
 Projection = Literal["spherical", "rademacher", "signed-hash", "hashed", "identity"]
@@ -34,6 +37,25 @@ class Learning(TypedDict, total=False):
     observe_reward: bool
     weighting: Literal["none", "next", "propensity"]
     seed: int
+
+
+def native_of(thing: Any, kind: type[Logs] | type[Model] | type[Policy]) -> Any:
+    """The native part of what is given, if it is of that kind."""
+    if isinstance(thing, kind):
+        return thing._native
+    how = {"Logs": "ft.read", "Model": "ft.Model.load", "Policy": "ft.Policy.load"}[kind.__name__]
+    if isinstance(thing, str | os.PathLike):
+        raise TypeError(f"{thing!r} is no foretell.{kind.__name__}; {how} reads a file")
+    remedy = "; ft.from_pandas makes one" if hasattr(thing, "columns") and kind is Logs else ""
+    raise TypeError(f"a {type(thing).__name__} is no foretell.{kind.__name__}{remedy}")
+
+
+def checked(episodes: int, discount: float | None = None) -> None:
+    """Refuses what cannot be evaluated."""
+    if episodes < 1:
+        raise ValueError(f"episodes = {episodes}: must be at least 1")
+    if discount is not None and not 0 <= discount <= 1:
+        raise ValueError(f"discount = {discount}: must be between 0 and 1")
 
 
 def given(**params: Any) -> dict[str, Any]:

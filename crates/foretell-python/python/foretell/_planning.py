@@ -10,13 +10,15 @@ from foretell import _native
 from foretell._domain import Domain
 from foretell._logs import Logs
 from foretell._model import Model
-from foretell._options import Preset, domain_of, given
+from foretell._options import Preset, checked, domain_of, given, native_of
 from foretell._policy import Policy
 from foretell._progress import Progress, progress as told
 from foretell._results import LogValue, Returns, Solution, Trained
 
 if TYPE_CHECKING:
     import gymnasium
+
+    from foretell.gymnasium import Encoder
 
     Env = gymnasium.Env[Any, Any]
 
@@ -56,31 +58,38 @@ def plan(
         The recipe to start from. What is given below changes it.
     progress : bool or callable, optional
         As of `learn`.
-    planner : str
+    planner : str, default "auto"
         How the policy is found
-    pessimism : float
+        "point-based": value iteration between two bounds; "qmdp": as if the state were seen after the next step; "fast-informed": after
+        two; these need a refined model. "fitted-q": on the logs, as in the paper. "auto": point-based where the refined model predicts
+        better than the last steps do, else fitted-q.
+    pessimism : float, default 0.0
         Standard deviations of a reward that are taken off where an action was never tried; half of them after three trials
-    state : {"memory", "predictive", "last"}
+    state : {"memory", "predictive", "last"}, default "memory"
         What the policy knows of the past, with fitted-Q
-    last : int
+        "predictive": the state of the model; "memory": and the last observation beside it; "last": the last observations alone.
+    last : int, default 2
         Observations in the state, where it is made of the last ones
-    regressor : {"auto", "trees", "table", "mean"}
+    regressor : {"auto", "trees", "table", "mean"}, default "auto"
         Who estimates Q
-    window : int
+        "trees" over states; a "table" over the last steps; the "mean" of both; "auto": who predicts better.
+    window : int, default 2
         Most of the latest steps that a table looks at, beside the time
-    rounds : int
+    rounds : int, default 100
         Rounds of fitted-Q, or trials of the point-based planner
-    discount : float
+    discount : float, default 0.99
         Discount γ
-    trees : int
+    trees : int, default 25
         Trees in a forest
-    min_split : int
+    min_split : int, default 30
         Rows below which a node of a tree is a leaf
-    structure : {"frozen", "refitted"}
+    structure : {"frozen", "refitted"}, default "frozen"
         When the structure of the trees is chosen
-    ensembles : str
+        "frozen": once, without a look at the targets; "refitted": in every round, as printed.
+    ensembles : str, default "per-action"
         How actions enter Q
-    seed : int
+        "per-action": a forest for each; "joint": one forest with the action among its inputs.
+    seed : int, default 0
         Seed of the trees
 
     Examples
@@ -106,12 +115,15 @@ def plan(
         ensembles=ensembles,
         seed=seed,
     )
-    rewards = logs.summary()["rewards"]
-    if rewards["min"] is not None and rewards["min"] == rewards["max"]:
+    native_model, native_logs = native_of(model, Model), native_of(logs, Logs)
+    summary = logs.summary()
+    rewards = summary["rewards"]
+    # Where episodes end by themselves, a good policy may be one that lasts, or does not.
+    if rewards["min"] is not None and rewards["min"] == rewards["max"] and summary["terminated"] == 0:
         told_apart = f"every reward in the logs is {rewards['min']:g}, so they cannot tell a good policy from a bad one"
         warnings.warn(told_apart, stacklevel=2)
     with told(progress) as tell:
-        return Policy(_native.plan(model._native, logs._native, preset, params, tell))
+        return Policy(_native.plan(native_model, native_logs, preset, params, tell))
 
 
 @overload
@@ -136,6 +148,8 @@ def evaluate(
     max_steps: int | None = None,
     discount: float | None = None,
     seed: int = 0,
+    encode: Encoder | None = None,
+    progress: bool | Progress | None = None,
 ) -> Returns: ...
 
 
@@ -148,6 +162,8 @@ def evaluate(
     discount: float | None = None,
     replicates: int = 20,
     seed: int = 0,
+    encode: Encoder | None = None,
+    progress: bool | Progress | None = None,
 ) -> Returns | LogValue:
     """What a policy earns in a domain or a Gymnasium environment, or what logs say that it would earn.
 
@@ -167,6 +183,10 @@ def evaluate(
         With logs, samples of them for an interval.
     seed : int
         Seed of the episodes.
+    encode : function, optional
+        Makes symbols of what an environment shows, if the policy has no discretiser that does.
+    progress : bool or callable, optional
+        As of `learn`, where an environment is acted in.
 
     Returns
     -------
@@ -184,8 +204,12 @@ def evaluate(
     >>> by_logs.rollouts.value > by_logs.logged.discounted_return
     True
     """
+    checked(episodes, discount)
     if isinstance(where, Logs):
-        report = _native.evaluate_by(policy._native, where._native, episodes, max_steps, discount, replicates, seed)
+        first = policy.first_action if where.first_action is not None else None
+        report = _native.evaluate_by(
+            native_of(policy, Policy), where._native, episodes, max_steps, discount, replicates, seed, first
+        )
         worth = LogValue._of(report)
         if worth.rewarded < FEW_REWARDS:
             little = f"only {worth.rewarded} steps of these logs had a reward that is not zero, so the estimates rest on little"
@@ -194,11 +218,15 @@ def evaluate(
             warnings.warn("the two estimates disagree, so trust neither; more logs would tell", stacklevel=2)
         return worth
     if not isinstance(where, str | os.PathLike | Domain):
+        if not hasattr(where, "action_space"):
+            raise TypeError(f"{where!r} is no domain, environment or logs")
+        native_of(policy, Policy)
         from foretell.gymnasium import evaluate_in_env
 
-        return evaluate_in_env(policy, where, episodes=episodes, max_steps=max_steps, discount=discount, seed=seed)
+        with told(progress) as tell:
+            return evaluate_in_env(policy, where, episodes, max_steps, discount, encode, seed, tell)
     domain = domain_of(where)
-    return Returns(**_native.evaluate_in(policy._native, domain._native, episodes, max_steps, discount, seed))
+    return Returns(**_native.evaluate_in(native_of(policy, Policy), domain._native, episodes, max_steps, discount, seed))
 
 
 def sample(
@@ -236,7 +264,8 @@ def sample(
     >>> ft.sample("colored-gridworld", episodes=100, seed=1)
     <foretell.Logs: 100 episodes, 1,298 steps, 4 actions, 15 observations>
     """
-    native = None if policy is None else policy._native
+    checked(episodes)
+    native = None if policy is None else native_of(policy, Policy)
     with told(progress) as tell:
         return Logs(_native.sample(domain_of(domain)._native, episodes, max_steps, native, epsilon, seed, tell))
 
@@ -249,6 +278,8 @@ def agent(
     observe_reward: bool = False,
     pessimism: float = 0.0,
     discount: float | None = None,
+    max_steps: int | None = None,
+    encode: Encoder | None = None,
     seed: int = 0,
     progress: bool | Progress | None = None,
     agent_rounds: int | None = None,
@@ -273,19 +304,24 @@ def agent(
         How much is taken off the reward of what was rarely tried, as of `plan`.
     discount : float, optional
         Discount of planning: by default the domain's, but at most 0.99; in an environment that of `plan`.
+    max_steps : int, optional
+        Steps after which an episode is cut, in an environment that does not do so itself.
+    encode : discretiser or function, optional
+        Makes symbols of what an environment shows, as of `record`.
     seed : int
         Seed of everything.
     progress : bool or callable, optional
         As of `learn`.
-    agent_rounds : int
+    agent_rounds : int, default 5
         N, rounds of sampling, learning and planning
-    episodes : int
+    episodes : int, default 10000
         Episodes sampled in all, shared out among the rounds
-    sampling : {"epsilon-greedy", "uniform"}
+    sampling : {"epsilon-greedy", "uniform"}, default "epsilon-greedy"
         Who acts while episodes are sampled
-    epsilon : float
+        "epsilon-greedy": the plan so far, once there is one; "uniform": every action alike.
+    epsilon : float, default 0.3
         ε, the share of actions taken at random once there is a plan
-    refine : bool
+    refine : bool, default True
         Whether models are refined into POMDPs before planning
 
     Examples
@@ -302,8 +338,12 @@ def agent(
         from foretell.gymnasium import agent_in_env
 
         with told(progress) as tell:
-            return agent_in_env(where, preset, params, policy, observe_reward, pessimism, discount, seed, tell)
-    native = None if policy is None else policy._native
+            return agent_in_env(
+                where, preset, params, policy, observe_reward, pessimism, discount, max_steps, encode, seed, tell
+            )
+    if max_steps is not None or encode is not None:
+        raise ValueError("max_steps and encode are of environments; a domain has its own")
+    native = None if policy is None else native_of(policy, Policy)
     with told(progress) as tell:
         made, logs, promised = _native.agent(
             domain_of(where)._native, preset, params, native, observe_reward, pessimism, discount, seed, tell

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foretell import _native
-from foretell._html import count, table
+from foretell._html import count, some, table
 from foretell._logs import Path
-from foretell._model import Model, Symbol, decoded, encoded
+from foretell._encoding import Encoding
+from foretell._model import Model, Symbol
 
 if TYPE_CHECKING:
     from foretell.discretise import Discretiser
@@ -36,6 +37,7 @@ class Policy:
 
     def __init__(self, native: _native.Policy) -> None:
         self._native = native
+        self._encoding = Encoding.loads(native.encoding)
 
     @classmethod
     def load(cls, path: Path) -> Policy:
@@ -79,11 +81,24 @@ class Policy:
     @property
     def discretiser(self) -> Discretiser | None:
         """What makes symbols of measurements, if its logs were discretised: then runs take measurements."""
-        return decoded(self._native.encoding)
+        return self._encoding.discretiser
 
-    def start(self) -> Run:
-        """The policy at the start of an episode."""
-        return Run(self._native.start(), self.actions, self.discretiser)
+    @property
+    def first_action(self) -> str | None:
+        """The action that stands before what was shown at the start of an episode, where logs came from Gymnasium: nobody took it."""
+        return self._encoding.first_action
+
+    def start(self, shown: Symbol | None = None) -> Run:
+        """The policy at the start of an episode.
+
+        Parameters
+        ----------
+        shown : str, int or tuple, optional
+            What was shown before the first action: needed where the policy was made of logs of Gymnasium.
+        """
+        run = Run(self._native.start(), self.actions, self._encoding)
+        run._begin(shown)
+        return run
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (self._native.to_bytes(),)
@@ -96,7 +111,7 @@ class Policy:
         rows: list[tuple[str, object]] = [
             ("planner", params["planner"]),
             ("discount", params["discount"]),
-            ("actions", ", ".join(self.actions[:12])),
+            ("actions", some(self.actions)),
             ("observations", f"{len(self.observations):,}"),
             ("model", "none" if self.model is None else repr(self.model)),
         ]
@@ -126,10 +141,10 @@ class Run:
     >>> run.reset()
     """
 
-    def __init__(self, native: _native.Run, actions: list[str], discretiser: Discretiser | None = None) -> None:
+    def __init__(self, native: _native.Run, actions: list[str], encoding: Encoding = Encoding()) -> None:
         self._native = native
         self._actions = actions
-        self._discretiser = discretiser
+        self._encoding = encoding
 
     @property
     def action(self) -> str:
@@ -168,12 +183,29 @@ class Run:
             Whether it ended the episode.
         """
         done = self.action if action is None else action
-        observed = encoded(observation, self._discretiser)
+        observed = self._encoding.encoded(observation)
         self._native.observe(done, observed, terminated=terminated, reward=reward)
 
-    def reset(self) -> None:
-        """Begins an episode."""
+    def reset(self, shown: Symbol | None = None) -> None:
+        """Begins an episode, with what was shown before the first action, if anything."""
         self._native.reset()
+        self._begin(shown)
+
+    def _begin(self, shown: Symbol | None) -> None:
+        first = self._encoding.first_action
+        if first is None and shown is None:
+            return
+        if first is None:
+            raise ValueError("episodes of its logs begin with an action: nothing is shown before it")
+        if shown is None:
+            raise ValueError("episodes of its logs begin with what is shown before the first action: give it as shown")
+        self.observe(shown, action=first, reward=0.0)
+
+    def __copy__(self) -> Run:
+        raise TypeError("a run is not copied; start another one")
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Run:
+        return self.__copy__()
 
     def __repr__(self) -> str:
         return f"<foretell.Run: would take {self.action!r}>"

@@ -34,7 +34,8 @@ class progress:
     def __init__(self, wanted: bool | Progress | None) -> None:
         self._bars: Bars | None = None
         self._tell: Progress | None = wanted if callable(wanted) else None
-        if wanted is True or (wanted is None and sys.stderr is not None and sys.stderr.isatty()):
+        watched = "ipykernel" in sys.modules or (sys.stderr is not None and sys.stderr.isatty())
+        if wanted is True or (wanted is None and watched):
             try:
                 from tqdm.auto import tqdm
             except ImportError:

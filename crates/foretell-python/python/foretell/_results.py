@@ -77,7 +77,7 @@ class Score:
         last = self.horizons[-1]
         rows: list[tuple[str, object]] = [
             ("nats per step", f"{self.per_step:.4f}"),
-            (f"{count(last.horizon, 'step')}", f"{last.log_likelihood:.4f} ± {last.ci95:.4f}"),
+            (f"log-likelihood of {count(last.horizon, 'step')}", f"{last.log_likelihood:.4f} ± {last.ci95:.4f}"),
         ]
         others = {**self.baselines, **({} if self.truth is None else {"exact model": self.truth})}
         for name, line in others.items():

@@ -25,6 +25,9 @@ from numpy.typing import ArrayLike, NDArray
 __all__ = ["Discretiser", "KMeans", "Quantile", "Uniform", "from_dict"]
 
 SEPARATOR = "|"
+END = " [end]"
+# Rows that k-means looks at, at the most: with more its centres hardly move.
+MOST_ROWS = 20_000
 
 
 def _rows(X: ArrayLike) -> NDArray[np.float64]:
@@ -56,8 +59,8 @@ class Discretiser(ABC):
     """Names of the measurements."""
 
     @abstractmethod
-    def fit(self, X: ArrayLike, *, columns: Sequence[str] | None = None) -> Self:
-        """Chooses cells for measurements, one row for each; ``columns`` name them."""
+    def fit(self, X: ArrayLike, y: None = None, *, columns: Sequence[str] | None = None) -> Self:
+        """Chooses cells for measurements, one row for each; ``columns`` name them, or those of a DataFrame. ``y`` is not looked at."""
 
     @abstractmethod
     def transform(self, X: ArrayLike) -> NDArray[np.str_]:
@@ -75,7 +78,7 @@ class Discretiser(ABC):
     def to_dict(self) -> dict[str, Any]:
         """All of it, for `from_dict`."""
 
-    def fit_transform(self, X: ArrayLike, *, columns: Sequence[str] | None = None) -> NDArray[np.str_]:
+    def fit_transform(self, X: ArrayLike, y: None = None, *, columns: Sequence[str] | None = None) -> NDArray[np.str_]:
         """`fit` and `transform` at once."""
         return self.fit(X, columns=columns).transform(X)
 
@@ -83,13 +86,17 @@ class Discretiser(ABC):
         """The symbol of one measurement: what ``encode=`` of `foretell.gymnasium.record` wants."""
         return str(self.transform(np.asarray(measurement, dtype=np.float64).reshape(1, -1))[0])
 
-    def _named(self, X: NDArray[np.float64], columns: Sequence[str] | None) -> None:
-        names = [f"x{i}" for i in range(X.shape[1])] if columns is None else [str(name) for name in columns]
-        if len(names) != X.shape[1]:
-            raise ValueError(f"{len(names)} names for {X.shape[1]} measurements")
-        if not len(X):
+    def _named(self, X: ArrayLike, columns: Sequence[str] | None) -> NDArray[np.float64]:
+        """Measurements as rows, whose names are kept."""
+        rows = _rows(X)
+        given = getattr(X, "columns", None) if columns is None else columns
+        names = [f"x{i}" for i in range(rows.shape[1])] if given is None else [str(name) for name in given]
+        if len(names) != rows.shape[1]:
+            raise ValueError(f"{len(names)} names for {rows.shape[1]} measurements")
+        if not len(rows):
             raise ValueError("there are no measurements to fit on")
         self.columns = names
+        return rows
 
     def _checked(self, X: ArrayLike) -> NDArray[np.float64]:
         if not hasattr(self, "columns"):
@@ -107,17 +114,16 @@ class _Grid(Discretiser):
     """For each measurement the inner edges of its cells."""
 
     def __init__(self, bins: int | Sequence[int]) -> None:
-        counts = [bins] if isinstance(bins, int) else list(bins)
-        if any(count < 1 for count in counts):
+        each = [int(count) for count in bins] if isinstance(bins, Sequence | np.ndarray) else int(bins)
+        if any(count < 1 for count in (each if isinstance(each, list) else [each])):
             raise ValueError(f"bins = {bins}: must be at least 1")
-        self.bins = bins
+        self.bins = each
 
     def _edges(self, values: NDArray[np.float64], bins: int) -> NDArray[np.float64]:
         raise NotImplementedError
 
-    def fit(self, X: ArrayLike, *, columns: Sequence[str] | None = None) -> Self:
-        rows = _rows(X)
-        self._named(rows, columns)
+    def fit(self, X: ArrayLike, y: None = None, *, columns: Sequence[str] | None = None) -> Self:
+        rows = self._named(X, columns)
         bins = [self.bins] * rows.shape[1] if isinstance(self.bins, int) else list(self.bins)
         if len(bins) != rows.shape[1]:
             raise ValueError(f"bins for {len(bins)} measurements, but there are {rows.shape[1]}")
@@ -143,7 +149,7 @@ class _Grid(Discretiser):
         return np.array(symbols.tolist(), dtype=np.str_)  # no wider than need be
 
     def _cells(self, symbol: str) -> list[int | None]:
-        parts = symbol.split(SEPARATOR)
+        parts = symbol.removesuffix(END).split(SEPARATOR)
         if len(parts) != len(self.columns):
             raise ValueError(f"{symbol!r} is none of its symbols")
         return [None if part == "?" else int(part) for part in parts]
@@ -171,7 +177,7 @@ class _Grid(Discretiser):
     def to_dict(self) -> dict[str, Any]:
         return {
             "kind": type(self).__name__.lower(),
-            "bins": self.bins if isinstance(self.bins, int) else list(self.bins),
+            "bins": self.bins,
             "columns": self.columns,
             "edges": [edges.tolist() for edges in self.edges],
             "low": self._low,
@@ -246,8 +252,8 @@ class KMeans(Discretiser):
     --------
     >>> import foretell as ft
     >>> cells = ft.discretise.KMeans(k=2, seed=1).fit([[0.0, 0.0], [0.1, 0.0], [5.0, 5.0], [5.1, 5.0]])
-    >>> sorted(cells.centres[:, 0].tolist())
-    [0.05, 5.05]
+    >>> cells.centres.round(2).tolist()
+    [[0.05, 0.0], [5.05, 5.0]]
     """
 
     centres: NDArray[np.float64]
@@ -256,22 +262,26 @@ class KMeans(Discretiser):
     def __init__(self, k: int, *, rounds: int = 100, seed: int = 0) -> None:
         if k < 1:
             raise ValueError(f"k = {k}: must be at least 1")
-        self.k, self.rounds, self.seed = k, rounds, seed
+        self.k, self.rounds, self.seed = int(k), int(rounds), int(seed)
 
-    def fit(self, X: ArrayLike, *, columns: Sequence[str] | None = None) -> Self:
-        rows = _rows(X)
-        self._named(rows, columns)
+    def fit(self, X: ArrayLike, y: None = None, *, columns: Sequence[str] | None = None) -> Self:
+        rows = self._named(X, columns)
         known = rows[np.isfinite(rows).all(axis=1)]
         if not len(known):
             raise ValueError("no row has all its measurements")
+        rng = np.random.default_rng(self.seed)
+        if len(known) > MOST_ROWS:
+            known = known[rng.choice(len(known), MOST_ROWS, replace=False)]
+        self._middle = known.mean(axis=0)
         spread = known.std(axis=0)
         self._scale = np.where(spread > 0, spread, 1.0)
-        points = np.unique(known / self._scale, axis=0, return_counts=True)
+        points = np.unique((known - self._middle) / self._scale, axis=0, return_counts=True)
         unique, weights = points[0], points[1].astype(np.float64)
-        rng = np.random.default_rng(self.seed)
         centres = unique[[rng.choice(len(unique), p=weights / weights.sum())]]
         while len(centres) < min(self.k, len(unique)):
             distance = weights * _squared(unique, centres).min(axis=1)
+            if not distance.sum() > 0:
+                break  # nothing is far enough from a centre to be told apart
             centres = np.vstack([centres, unique[rng.choice(len(unique), p=distance / distance.sum())]])
         for _ in range(self.rounds):
             nearest = _squared(unique, centres).argmin(axis=1)
@@ -283,7 +293,7 @@ class KMeans(Discretiser):
             centres = moved
         # In the order of their first measurement, so that numbers mean something.
         order = np.lexsort(centres.T[::-1])
-        self.centres = centres[order] * self._scale
+        self.centres = centres[order] * self._scale + self._middle
         return self
 
     def transform(self, X: ArrayLike) -> NDArray[np.str_]:
@@ -291,18 +301,25 @@ class KMeans(Discretiser):
         known = np.isfinite(rows).all(axis=1)
         symbols = np.full(len(rows), "?", dtype=f"<U{len(str(len(self.centres)))}")
         if known.any():
-            distance = _squared(rows[known] / self._scale, self.centres / self._scale)
+            distance = _squared((rows[known] - self._middle) / self._scale, (self.centres - self._middle) / self._scale)
             symbols[known] = distance.argmin(axis=1).astype(str)
         return symbols
 
+    def _cell(self, symbol: str) -> int | None:
+        number = symbol.removesuffix(END)
+        if number != "?" and not (number.isdigit() and int(number) < len(self.centres)):
+            raise ValueError(f"{symbol!r} is none of its symbols")
+        return None if number == "?" else int(number)
+
     def inverse(self, symbol: str) -> NDArray[np.float64]:
-        if symbol == "?":
+        cell = self._cell(symbol)
+        if cell is None:
             return np.full(len(self.columns), np.nan)
-        centre: NDArray[np.float64] = self.centres[int(symbol)].copy()
+        centre: NDArray[np.float64] = self.centres[cell].copy()
         return centre
 
     def describe(self, symbol: str) -> str:
-        if symbol == "?":
+        if self._cell(symbol) is None:
             return "unknown"
         return "around " + ", ".join(f"{name} {value:.4g}" for name, value in zip(self.columns, self.inverse(symbol)))
 
@@ -314,12 +331,14 @@ class KMeans(Discretiser):
             "seed": self.seed,
             "columns": self.columns,
             "centres": self.centres.tolist(),
+            "middle": self._middle.tolist(),
             "scale": self._scale.tolist(),
         }
 
     def _restore(self, saved: dict[str, Any]) -> None:
         self.columns = saved["columns"]
         self.centres = np.array(saved["centres"], dtype=np.float64)
+        self._middle = np.array(saved["middle"], dtype=np.float64)
         self._scale = np.array(saved["scale"], dtype=np.float64)
 
     def __repr__(self) -> str:

@@ -1,8 +1,9 @@
 """Gymnasium both ways: logs from environments, policies in them, and models and domains as environments.
 
 Gymnasium shows an observation before the first action, our logs have none. So what ``reset`` shows is logged as what answers the
-*first action of the space*, as if it had been taken; a policy made of such logs is told so too, and never decides about that step.
-Environments that show nothing there, such as the built-in domains, are recognised, and nothing is added.
+*first action of the space*, as if it had been taken. Logs, models and policies know that (``first_action``): nobody decides about that step, returns
+begin behind it, and ``Policy.start`` and ``Model.filter`` take what was shown. Environments that show nothing there, such as the built-in
+domains, are recognised, and nothing is added.
 
 Importing this module registers the built-in domains, ``foretell/tiger-v0`` and so on; ``gymnasium.make("foretell.gymnasium:foretell/tiger-v0")``
 imports it by itself.
@@ -10,25 +11,27 @@ imports it by itself.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
-from gymnasium.utils import RecordConstructorArgs
+from gymnasium.utils import EzPickle, RecordConstructorArgs
 from numpy.typing import NDArray
 
 from foretell._data import from_numpy
 from foretell._domain import Domain
+from foretell._encoding import Encoding
 from foretell._learning import learn
 from foretell._logs import Logs
 from foretell._model import Filter, Model
 from foretell._native import agent_recipe, built_in, name_of
-from foretell._options import Preset
+from foretell._options import Preset, checked
 from foretell._planning import plan
 from foretell._policy import Policy
-from foretell._progress import Progress
+from foretell._progress import Progress, progress as told
 from foretell._results import Returns, Trained
 
 if TYPE_CHECKING:
@@ -39,6 +42,9 @@ __all__ = ["DomainEnv", "ModelEnv", "PredictiveStates", "record"]
 Encoder = Callable[[Any], Any]
 """Makes a name, a whole number or a tuple of these of what an environment shows."""
 
+LONGEST_WAIT = 100
+"""Episodes after which a model that ends them before the first action is taken by its word."""
+
 NOTHING = "nothing yet"
 """What the environments of this module show before the first action."""
 
@@ -47,6 +53,8 @@ def _check(space: spaces.Space[Any], what: str) -> None:
     """Refuses spaces that have no symbols."""
     match space:
         case spaces.Discrete() | spaces.MultiDiscrete() | spaces.MultiBinary() | spaces.Text():
+            return
+        case spaces.Box() if np.issubdtype(space.dtype, np.integer):
             return
         case spaces.Tuple():
             for part in space:
@@ -78,6 +86,8 @@ def _actions(space: spaces.Space[Any]) -> list[Any]:
         case spaces.MultiDiscrete():
             flat = space.nvec.ravel()
             return [np.array(index).reshape(space.nvec.shape) for index in np.ndindex(*flat)]
+        case spaces.Tuple():
+            return list(itertools.product(*map(_actions, space)))
         case spaces.MultiBinary():
             return [np.array(index).reshape(space.shape) for index in np.ndindex(*([2] * int(np.prod(space.shape))))]
         case _:
@@ -118,6 +128,16 @@ class _Names:
         return self.words[int(value)] if self.words is not None else symbol(value)
 
 
+# Random actions must not follow the chance of an environment that has the same seed.
+_OWN_CHANCE = 0x666F7265
+
+
+def _checked(env: Any) -> None:
+    if not isinstance(env, gymnasium.Env):
+        remedy = "give gymnasium.make(name)" if isinstance(env, str) else "give a single one, not a vector of them"
+        raise TypeError(f"a {type(env).__name__} is no gymnasium.Env; {remedy}")
+
+
 def record(
     env: gymnasium.Env[Any, Any],
     policy: Policy | Callable[[Any], Any] | None = None,
@@ -127,6 +147,7 @@ def record(
     epsilon: float = 0.0,
     encode: Encoder | None = None,
     seed: int = 0,
+    progress: bool | Progress | None = None,
 ) -> Logs:
     """Lets an environment run, and returns what happened.
 
@@ -147,6 +168,8 @@ def record(
         their policies, which then need no ``encode``.
     seed : int
         Seed of the environment and of random actions.
+    progress : bool or callable, optional
+        As of `learn`.
 
     Examples
     --------
@@ -156,34 +179,51 @@ def record(
     >>> ft.record(env, episodes=3, max_steps=5)
     <foretell.Logs: 3 episodes, 15 steps, 3 actions, 2 observations>
     """
+    _checked(env)
+    checked(episodes)
+    if not (policy is None or isinstance(policy, Policy) or callable(policy)):
+        raise TypeError(f"policy = {policy!r}: give a Policy or a function; the number of episodes comes behind, episodes={policy!r}")
+    with told(progress) as tell:
+        return _recorded(env, policy, episodes, max_steps, epsilon, encode, seed, tell)
+
+
+def _recorded(
+    env: gymnasium.Env[Any, Any],
+    policy: Policy | Callable[[Any], Any] | None,
+    episodes: int,
+    max_steps: int | None,
+    epsilon: float,
+    encode: Encoder | None,
+    seed: int,
+    tell: Progress | None,
+) -> Logs:
     if encode is None and isinstance(policy, Policy):
         encode = policy.discretiser
     if encode is None:
         _check(env.observation_space, "observation")
     names = _Names(env)
-    rng = np.random.default_rng(seed)
+    if isinstance(policy, Policy) and (unknown := set(policy.actions) - set(names.names)):
+        raise ValueError(f"the policy may take the action {min(unknown)!r}; the environment has {', '.join(names.names[:12])}")
+    rng = np.random.default_rng([_OWN_CHANCE, seed])
     columns: dict[str, Any] = {
         name: [] for name in ("actions", "observations", "rewards", "episodes", "terminated", "truncated", "action_probabilities")
     }
 
-    def add(episode: int, action: str, observation: Any, reward: float, probability: float) -> None:
-        columns["episodes"].append(episode)
-        columns["actions"].append(action)
-        columns["observations"].append(name_of(observation))
-        columns["rewards"].append(reward)
-        columns["action_probabilities"].append(probability)
-        columns["terminated"].append(False)
-        columns["truncated"].append(False)
+    def add(*row: Any) -> None:
+        for column, value in zip(columns.values(), row):
+            column.append(value)
 
     count = len(names.actions)
     for episode in range(episodes):
+        if tell is not None:
+            tell("recording", episode, episodes)
         shown, _ = env.reset(seed=seed if episode == 0 else None)
-        run = policy.start() if isinstance(policy, Policy) else None
+        observation = names.observation(shown, encode)
         if names.shows_first:
-            observation = names.observation(shown, encode)
-            add(episode, names.names[0], observation, 0.0, 1.0)
-            if run is not None:
-                run.observe(observation, action=names.names[0], reward=0.0)
+            add(names.names[0], name_of(observation), 0.0, episode, False, False, 1.0)
+        run = None
+        if isinstance(policy, Policy):
+            run = policy.start() if policy.first_action is None else policy.start(name_of(observation))
         steps, terminated, truncated = 0, False, False
         while not (terminated or truncated):
             best: str | None = None
@@ -196,17 +236,17 @@ def record(
             else:
                 name = best
             probability = 1 / count if best is None else epsilon / count + (1 - epsilon) * (name == best)
-            shown, reward, terminated, truncated, _ = env.step(names.of_name(name))
-            observation = names.observation(shown, encode)
+            shown, earned, terminated, truncated, _ = env.step(names.of_name(name))
+            observed, reward = name_of(names.observation(shown, encode)), float(earned)
             steps += 1
-            truncated = bool(truncated) or (max_steps is not None and steps >= max_steps and not terminated)
-            add(episode, name, observation, float(reward), probability)
+            terminated = bool(terminated)
+            truncated = not terminated and (bool(truncated) or (max_steps is not None and steps >= max_steps))
+            add(name, observed, reward, episode, terminated, truncated, probability)
             if run is not None:
-                run.observe(observation, action=name, reward=float(reward), terminated=bool(terminated))
-        columns["terminated"][-1], columns["truncated"][-1] = bool(terminated), bool(truncated) and not terminated
+                run.observe(observed, action=name, reward=reward, terminated=terminated)
     logs = from_numpy(**columns)
-    logs.discretiser = _discretiser(encode)
-    return logs
+    encoding = Encoding.of(_discretiser(encode), names.names[0] if names.shows_first else None)
+    return Logs(logs._native.with_actions(names.names), encoding)
 
 
 def _discretiser(encode: Encoder | None) -> Discretiser | None:
@@ -219,19 +259,20 @@ def _discretiser(encode: Encoder | None) -> Discretiser | None:
 def evaluate_in_env(
     policy: Policy,
     env: gymnasium.Env[Any, Any],
-    *,
     episodes: int,
-    max_steps: int | None = None,
-    discount: float | None = None,
-    encode: Encoder | None = None,
-    seed: int = 0,
+    max_steps: int | None,
+    discount: float | None,
+    encode: Encoder | None,
+    seed: int,
+    tell: Progress | None,
 ) -> Returns:
     """What a policy earns in an environment; `foretell.evaluate` calls it."""
-    logs = record(env, policy, episodes=episodes, max_steps=max_steps, encode=encode, seed=seed)
+    _checked(env)
+    logs = _recorded(env, policy, episodes, max_steps, 0.0, encode, seed, tell)
     columns = logs.to_numpy()
     gamma = policy.params["discount"] if discount is None else discount
     starts = np.searchsorted(columns["episode_id"], np.arange(episodes))
-    first = 1 if _Names(env).shows_first else 0
+    first = 0 if logs.first_action is None else 1
     step = columns["step"] - first
     rewards = np.where(step >= 0, columns["reward"], 0.0)
     plain = np.add.reduceat(rewards, starts)
@@ -239,7 +280,7 @@ def evaluate_in_env(
     lengths = np.diff(np.append(starts, len(rewards))) - first
 
     def half(values: NDArray[np.float64]) -> float:
-        return float(1.96 * values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
+        return float(1.96 * values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
 
     return Returns(
         episodes=episodes,
@@ -260,10 +301,13 @@ def agent_in_env(
     observe_reward: bool,
     pessimism: float,
     discount: float | None,
+    max_steps: int | None,
+    encode: Encoder | None,
     seed: int,
     tell: Progress | None,
 ) -> Trained:
     """Samples, learns, plans, and again, in an environment; `foretell.agent` calls it."""
+    _checked(env)
     known, shares, rank = agent_recipe(preset, params)
     greedy = known["sampling"] == "epsilon-greedy"
     logs: Logs | None = None
@@ -273,28 +317,41 @@ def agent_in_env(
         if tell is not None:
             tell("rounds", number, len(shares))
         acting = policy if policy is not None else made if greedy else None
-        new = record(env, acting, share, epsilon=known["epsilon"], seed=seed * len(shares) + number)
+        new = _recorded(env, acting, share, max_steps, known["epsilon"], encode, seed * len(shares) + number, None)
         logs = new if logs is None else logs + new
         model = learn(
             logs, preset=preset, refine=known["refine"], rank=rank, observe_reward=observe_reward, seed=seed, progress=False
         )
         made = plan(model, logs, preset=preset, pessimism=pessimism, discount=discount, seed=seed, progress=False)
-        promised.append(max(made.start().values.values()))
+        promised.append(_promised(made, logs))
     assert made is not None and logs is not None, "there is at least one round"
     return Trained(made, logs, promised)
 
 
-class _Symbolic(gymnasium.Env[int, int]):
+def _promised(policy: Policy, logs: Logs) -> float:
+    """What a policy is worth at the start, by its own estimate: the mean over what was shown there."""
+    if policy.first_action is None:
+        return max(policy.start().values.values())
+    columns = logs.to_numpy()
+    shown, counts = np.unique(columns["observation"][columns["step"] == 0], return_counts=True)
+    values = [max(policy.start(logs.observations[o]).values.values()) for o in shown]
+    return float(np.average(values, weights=counts))
+
+
+class _Symbolic(gymnasium.Env[int, int], EzPickle):
     """An environment whose actions and observations are numbers of names."""
 
     metadata: dict[str, Any] = {"render_modes": ["ansi"]}
-    shows_nothing_first = True
 
-    def __init__(self, actions: list[str], observations: list[str], render_mode: str | None = None) -> None:
+    def __init__(
+        self, actions: list[str], observations: list[str], first_action: str | None = None, render_mode: str | None = None
+    ) -> None:
         self.render_mode = render_mode
         self.action_names = actions
         names = list(dict.fromkeys(name.removesuffix(" [end]") for name in observations))
-        self.observation_names = [*names, NOTHING]
+        self.shows_nothing_first = first_action is None
+        self._first_action = first_action
+        self.observation_names = [*names, NOTHING] if first_action is None else names
         self._number = {name: i for i, name in enumerate(self.observation_names)}
         self.action_space: spaces.Space[Any] = spaces.Discrete(len(actions))
         self.observation_space: spaces.Space[Any] = spaces.Discrete(len(self.observation_names))
@@ -309,7 +366,14 @@ class _Symbolic(gymnasium.Env[int, int]):
         """Begins an episode."""
         super().reset(seed=seed)
         self._restart(int(self.np_random.integers(1 << 63)))
-        return self._number[NOTHING], {}
+        if self._first_action is None:
+            return self._number[NOTHING], {}
+        for _ in range(LONGEST_WAIT):
+            observation, _, terminated = self._step(self.action_names.index(self._first_action))
+            if not terminated:
+                break
+            self._restart(int(self.np_random.integers(1 << 63)))
+        return self._number[observation], {"observation": observation}
 
     def step(self, action: int) -> tuple[int, SupportsFloat, bool, bool, dict[str, Any]]:
         """Takes an action, by number."""
@@ -335,8 +399,9 @@ class DomainEnv(_Symbolic):
     """
 
     def __init__(self, domain: str | Domain, render_mode: str | None = None) -> None:
+        EzPickle.__init__(self, domain, render_mode)
         self.domain = domain if isinstance(domain, Domain) else Domain(domain)
-        super().__init__(self.domain.actions, self.domain.observations, render_mode)
+        super().__init__(self.domain.actions, self.domain.observations, None, render_mode)
         self._simulator = self.domain.simulator()
 
     def _restart(self, seed: int) -> None:
@@ -375,7 +440,8 @@ class ModelEnv(_Symbolic):
     """
 
     def __init__(self, model: Model, reward: Callable[[str, str], float] | None = None, render_mode: str | None = None) -> None:
-        super().__init__(model.actions, model.observations, render_mode)
+        EzPickle.__init__(self, model, reward, render_mode)
+        super().__init__(model.actions, model.observations, model.first_action, render_mode)
         self._model = model
         self._reward = reward
         self._names = model.observations
@@ -441,6 +507,7 @@ class PredictiveStates(gymnasium.Wrapper[NDArray[np.float64], Any, Any, Any], Re
         if encode is None:
             _check(env.observation_space, "observation")
         self._filter = model.filter()
+        self._first_action = model.first_action
         self._encode = encode
         self._known = _Names(env)
         self._rewarded = model._native.observes_rewards
@@ -457,9 +524,10 @@ class PredictiveStates(gymnasium.Wrapper[NDArray[np.float64], Any, Any, Any], Re
     ) -> tuple[NDArray[np.float64], dict[str, Any]]:
         """Begins an episode."""
         shown, info = self.env.reset(seed=seed, options=options)
-        self._filter.reset()
-        if self._known.shows_first:
-            self._observe(self._known.names[0], shown, 0.0, False)
+        if self._first_action is None:
+            self._filter.reset()
+        else:
+            self._filter.reset(name_of(self._known.observation(shown, self._encode)))
         return self._filter.state, info
 
     def step(self, action: Any) -> tuple[NDArray[np.float64], SupportsFloat, bool, bool, dict[str, Any]]:

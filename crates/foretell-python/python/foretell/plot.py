@@ -85,11 +85,11 @@ def likelihood(scores: Score | Mapping[str, Score], *, baselines: bool = True, a
     ax = _axes(ax)
     named = {"model": scores} if isinstance(scores, Score) else dict(scores)
 
-    def line(name: str, rows: list[HorizonScore], colour: str, style: str = "-") -> None:
+    def line(name: str, rows: list[HorizonScore], colour: str, style: Any = "-") -> None:
         x = np.array([row.horizon for row in rows])
         y = np.array([row.log_likelihood for row in rows])
         half = np.array([row.ci95 for row in rows])
-        ax.plot(x, y, style, color=colour, label=name)
+        ax.plot(x, y, linestyle=style, color=colour, label=name)
         ax.fill_between(x, y - half, y + half, color=colour, alpha=0.15, linewidth=0)
 
     for i, (name, score) in enumerate(named.items()):
@@ -99,18 +99,18 @@ def likelihood(scores: Score | Mapping[str, Score], *, baselines: bool = True, a
         if first.truth is not None:
             line("exact model", first.truth, "black", "--")
         for i, (name, rows) in enumerate(first.baselines.items()):
-            line(name, rows, GREY, ["-", "--", ":", "-."][i % 4])
+            line(name, rows, GREY, ["-", "--", ":", "-.", (0, (6, 1, 1, 1, 1, 1))][i % 5])
     ax.set(xlabel="steps", ylabel="log-likelihood of all that was observed, nats")
     ax.legend(frameon=False)
     return ax
 
 
-def returns(earned: Mapping[str, Returns], *, discounted: bool = False, ax: Any = None) -> Any:
+def returns(earned: Returns | Mapping[str, Returns], *, discounted: bool = False, ax: Any = None) -> Any:
     """Draws what policies earn, with 95 % intervals.
 
     Parameters
     ----------
-    earned : mapping of names to Returns
+    earned : Returns or mapping of names to Returns
         One bar for each.
     discounted : bool
         Whether to draw discounted returns.
@@ -132,9 +132,13 @@ def returns(earned: Mapping[str, Returns], *, discounted: bool = False, ax: Any 
     >>> axes.figure.savefig("returns.png")
     """
     ax = _axes(ax)
-    names = list(earned)
-    values = [r.discounted_return if discounted else r.mean_return for r in earned.values()]
-    halves = [r.discounted_ci95 if discounted else r.ci95 for r in earned.values()]
+    named = {"policy": earned} if isinstance(earned, Returns) else dict(earned)
+    for name, r in named.items():
+        if not isinstance(r, Returns):
+            raise TypeError(f"{name}: a {type(r).__name__} is no foretell.Returns, as evaluate gives in a domain or environment")
+    names = list(named)
+    values = [r.discounted_return if discounted else r.mean_return for r in named.values()]
+    halves = [r.discounted_ci95 if discounted else r.ci95 for r in named.values()]
     ax.barh(names, values, xerr=halves, color=COLOURS[0], height=0.6, error_kw={"lw": 1.5, "capsize": 3})
     ax.invert_yaxis()
     ax.set(xlabel=("discounted " if discounted else "") + "return of an episode, with 95 % intervals")

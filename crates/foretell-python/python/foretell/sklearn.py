@@ -23,7 +23,7 @@ _OTHERS = ("preset", "refine", "random_state")
 class PredictiveStateModel(BaseEstimator):
     """What will be observed next, learned from steps of episodes.
 
-    ``X`` has one row for each step: a pandas DataFrame with the columns that logs have in files (``episode_id``, ``action``,
+    ``X`` has one row for each step: `Logs`, a pandas DataFrame with the columns that logs have in files (``episode_id``, ``action``,
     ``observation`` and others), or an array whose columns are episode, action and observation (several make one symbol). Rows of an episode
     stand together, so that cross-validation must not divide episodes: give them as groups, ``GridSearchCV(model, grid,
     cv=GroupKFold()).fit(X, groups=X[:, 0])``.
@@ -110,6 +110,8 @@ class PredictiveStateModel(BaseEstimator):
         self.random_state = random_state
 
     def _logs(self, X: Any) -> Logs:
+        if isinstance(X, Logs):
+            return X
         if hasattr(X, "columns"):
             return from_pandas(X)
         array = np.asarray(X)
@@ -133,14 +135,14 @@ class PredictiveStateModel(BaseEstimator):
     def _fitted(self, model: Model, X: Any) -> Self:
         self.model_ = model
         self.classes_ = np.array(model.observations)
-        self.n_features_in_ = np.shape(X)[1]
+        self.n_features_in_ = 3 if isinstance(X, Logs) else np.shape(X)[1]
         return self
 
-    def fit(self, X: Any, y: None = None) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Learns from steps; ``y`` is not looked at."""
         return self._fitted(self._learned(self._logs(X), keep_moments=False), X)
 
-    def partial_fit(self, X: Any, y: None = None) -> Self:
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Adds the steps of other episodes to those that were learned from before. Not for refined models, which need all logs."""
         if self.refine:
             raise ValueError("refine=True needs all logs at once; use fit, or refine the model in the end with foretell.refine")
@@ -150,7 +152,7 @@ class PredictiveStateModel(BaseEstimator):
             return self._fitted(self._learned(logs, keep_moments=True), X)
         return self._fitted(update(known, logs, progress=False), X)
 
-    def score(self, X: Any, y: None = None) -> float:
+    def score(self, X: Any, y: Any = None) -> float:
         """Mean log-likelihood of a step, nats: higher is better."""
         check_is_fitted(self)
         return score(self.model_, self._logs(X)).per_step
@@ -181,5 +183,6 @@ class PredictiveStateModel(BaseEstimator):
 
     def predict(self, X: Any) -> NDArray[np.str_]:
         """For each step the most likely observation, given its action and the steps of its episode before it."""
-        predicted: NDArray[np.str_] = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        probabilities = self.predict_proba(X)
+        predicted: NDArray[np.str_] = self.classes_[probabilities.argmax(axis=1)]
         return predicted

@@ -1,6 +1,7 @@
 //! Rows of a table become episodes: where they begin and end, what they may hold, and what is dropped.
 
 use std::mem;
+use std::sync::Arc;
 
 use crate::data::{ActionObservation, Alphabet, End, Trajectory};
 use crate::error::{Error, Result};
@@ -12,18 +13,18 @@ use crate::log::seen::Seen;
 use crate::log::table::{Advance, Columns, Place, Table};
 
 /// What a reader keeps from file to file.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Book {
     pub alphabet: Alphabet,
     pub notes: Notes,
     pub skipped: u64,
-    pub first_skipped: Option<Error>,
+    pub first_skipped: Option<Arc<Error>>,
 }
 
 impl Book {
     fn skip(&mut self, why: Error) {
         self.skipped += 1;
-        self.first_skipped.get_or_insert(why);
+        self.first_skipped.get_or_insert(Arc::new(why));
     }
 }
 

@@ -43,7 +43,7 @@ impl Logs {
                 files: paths.iter().map(|path| File::of(path)).collect::<Result<_>>()?,
                 skips_bad_episodes: options.on_bad == OnBadEpisode::Skip,
             },
-            Where::Memory { alphabet, trajectories } => Of::Memory { digest: digest(alphabet, trajectories) },
+            Where::Memory { known, trajectories } => Of::Memory { digest: digest(&known.alphabet, trajectories) },
         };
         Ok(Identity { of, half: self.half.as_ref().map(Half::identity) })
     }

@@ -115,6 +115,17 @@ pub(super) struct Part {
     pub label: String,
 }
 
+/// Names of columns that say nothing to us, of all that a table called `table` has.
+///
+/// ```
+/// let names = ["action", "obs", "weather"].map(String::from);
+/// assert_eq!(foretell::log::unused_columns("walks", &names)?, ["weather"]);
+/// # Ok::<(), foretell::Error>(())
+/// ```
+pub fn unused_columns<'a>(table: &str, names: &'a [String]) -> Result<Vec<&'a str>> {
+    Ok(Columns::find(table, names)?.ignored.into_iter().map(|i| names[i].as_str()).collect())
+}
+
 impl Columns {
     /// Recognises the columns of `file`.
     pub fn find(file: &str, names: &[String]) -> Result<Columns> {

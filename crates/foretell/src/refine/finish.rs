@@ -19,6 +19,8 @@ use crate::returns::Mean;
 const SAME_REWARD: f64 = 1e-9;
 /// How many visits the mean reward of an action is worth, where that of a state is estimated.
 const REWARD_PRIOR: f64 = 1.0;
+/// Smaller differences between rewards and promises, as a share of the deviation of rewards, are of the prior's making.
+const LEAST_SURPRISE: f64 = 0.05;
 /// Up to so many numbers, rewards are regressed on beliefs; beyond, where beliefs are nearly certain anyway, averaged.
 const LARGEST_REGRESSION: usize = 1 << 20;
 
@@ -95,7 +97,7 @@ pub(super) fn pomdp(model: &Model, data: &Data<'_>, latent: &Latent) -> Result<F
     };
     let surprises = surprises(data, latent, &learned.rewards)?;
     let fading = surprises.fading() / rewards.all.sd().max(f64::MIN_POSITIVE);
-    let reward_memory = surprises.memory();
+    let reward_memory = if surprises.size() > LEAST_SURPRISE * rewards.all.sd() { surprises.memory() } else { 0.0 };
     for t in latent.t.chunks_exact(latent.columns.len()) {
         for s in 0..states {
             let row = latent.starts[s]..latent.starts[s + 1];
@@ -218,6 +220,12 @@ impl Surprises {
     fn fading(&self) -> f64 {
         let fading = self.fresh.mean() - self.again.mean();
         if fading.abs() > self.fresh.ci95() + self.again.ci95() { fading } else { 0.0 }
+    }
+
+    /// The root mean square of differences.
+    fn size(&self) -> f64 {
+        let square = |x: &Mean| x.mean() * x.mean() + x.sd() * x.sd();
+        square(&self.fresh).max(square(&self.again)).sqrt()
     }
 
     /// The correlation of differences with those before, if it is not chance.
