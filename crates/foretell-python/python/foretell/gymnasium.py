@@ -220,7 +220,8 @@ def _recorded(
         shown, _ = env.reset(seed=seed if episode == 0 else None)
         observation = names.observation(shown, encode)
         if names.shows_first:
-            add(names.names[0], name_of(observation), 0.0, episode, False, False, 1.0)
+            # As likely as if actions had been taken alike, so that it weighs as much as others.
+            add(names.names[0], name_of(observation), 0.0, episode, False, False, 1 / count)
         run = None
         if isinstance(policy, Policy):
             run = policy.start() if policy.first_action is None else policy.start(name_of(observation))
