@@ -5,10 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use foretell::{Action, Environment, Outcome, Rng, Seed, domains};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use self_cell::self_cell;
 
 use crate::error::raised;
 use crate::names::shown;
+use crate::tables::tables;
 
 /// A domain: a built-in system, a `.POMDP` file or the map of a maze.
 #[pyclass(frozen, module = "foretell", name = "Domain")]
@@ -67,6 +69,11 @@ impl Domain {
     /// The exact model in Cassandra's format, where there is one.
     fn pomdp(&self) -> Option<String> {
         self.domain.pomdp().map(|pomdp| pomdp.to_cassandra())
+    }
+
+    /// The exact model as arrays, where there is one.
+    fn tables<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        self.domain.pomdp().map(|pomdp| tables(py, pomdp)).transpose()
     }
 
     /// The system itself, at work.

@@ -7,6 +7,7 @@ mod logs;
 mod model;
 mod names;
 mod policy;
+mod tables;
 mod task;
 mod verbs;
 

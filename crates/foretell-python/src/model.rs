@@ -7,13 +7,14 @@ use foretell::{Action, ActionObservation, Filter as _, Moments, PredictiveState,
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyDict};
 use self_cell::self_cell;
 
 use crate::convert::dict;
 use crate::domain::{Simulator, System};
 use crate::error::raised;
 use crate::names::{action, observation, shown};
+use crate::tables::tables;
 use crate::task;
 
 /// What bytes in memory are called in errors.
@@ -143,6 +144,11 @@ impl Model {
     /// The POMDP in Cassandra's format.
     fn pomdp(&self) -> Option<String> {
         self.model.refined().map(|refined| refined.pomdp.to_cassandra())
+    }
+
+    /// The POMDP as arrays, if it was refined.
+    fn tables<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        self.model.refined().map(|refined| tables(py, &refined.pomdp)).transpose()
     }
 
     /// The linear model alone.

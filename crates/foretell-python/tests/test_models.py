@@ -70,6 +70,25 @@ def test_operators_give_what_the_model_predicts(model):
         assert math.isclose(joint[o] / total, predicted[o] / sum(predicted[x] for x in likely), rel_tol=0.02)
 
 
+def test_tables_are_the_pomdp(tiger):
+    """Bayes' rule on the arrays is what the filter does."""
+    _, model = tiger
+    tables, state = model.tables(), model.filter()
+    assert np.allclose(tables["transitions"].sum(axis=2), 1) and not tables["terminal"].any()
+    belief = tables["start"]
+    for action, observation in [("listen", "growl-left"), ("listen", "growl-left"), ("open-left", "growl-right")]:
+        a, o = model.actions.index(action), model.observations.index(observation)
+        joint = (belief @ tables["transitions"][a])[:, None] * tables["emissions"][a]
+        assert np.allclose(joint.sum(axis=0) * (1 - state.unseen), state.predict_array(action), atol=1e-12)
+        belief = joint[:, o] / joint[:, o].sum()
+        state.update(action, observation)
+        assert np.allclose(belief, state.state, atol=1e-12)
+    exact = ft.Domain("tiger").tables()
+    assert exact["rewards"].min() == -100 and ft.Domain("pocman").tables() is None
+    with pytest.raises(ValueError, match="refine it first"):
+        model.linear().tables()
+
+
 def test_forecasts_samples_and_gaps(model):
     plan = [model.actions[0]] * 3
     forecast = model.forecast(actions=plan)

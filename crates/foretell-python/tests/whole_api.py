@@ -58,7 +58,7 @@ def models(walks: ft.Logs, folder: Path) -> ft.Model:
     again: ft.Model = ft.Model.load(folder / "model.safetensors")
     operator: Floats | None = again.operator("listen", "growl-left", terminated=False)
     vectors: list[Floats] = [again.initial, again.normalizer, again.spectrum]
-    print(loaded, operator, vectors, again.rank, again.params, again.moments, again.trained_on, refined.states, refined.pomdp()[:20])
+    print(loaded, operator, vectors, again.rank, again.params, again.moments, again.trained_on, refined.states, refined.pomdp()[:20], refined.tables().keys())
     others: list[ft.Model] = [refined.linear(), linear.with_mix(0.2), linear.with_discretiser(None)]
     print(others, linear.actions, linear.observations, linear.discretiser, linear.first_action)
 

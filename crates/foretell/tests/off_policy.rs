@@ -18,7 +18,7 @@ fn policy(maze: &Domain) -> Plan {
 }
 
 /// The episodes over another alphabet.
-fn over(logs: &Logs, alphabet: &foretell::Alphabet) -> Vec<Trajectory> {
+fn over(logs: &Logs, alphabet: &Alphabet) -> Vec<Trajectory> {
     logs.open(alphabet.clone()).unwrap().collect::<Result<_, _>>().unwrap()
 }
 

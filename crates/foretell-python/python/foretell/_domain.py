@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from numpy.typing import NDArray
+
 from foretell import _native
 from foretell._html import count
 
@@ -66,6 +68,10 @@ class Domain:
     def pomdp(self) -> str | None:
         """The exact model in Cassandra's format; None where there is none."""
         return self._native.pomdp()
+
+    def tables(self) -> dict[str, NDArray[Any]] | None:
+        """The exact model as arrays, as of `Model.tables`; None where there is none."""
+        return self._native.tables()
 
     def simulator(self, *, seed: int = 0) -> Simulator:
         """The system at work, at the start of an episode."""

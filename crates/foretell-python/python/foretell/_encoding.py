@@ -57,3 +57,19 @@ class Encoding:
     def encoded(self, observation: Any) -> Any:
         """The symbol of an observation: of a measurement by the discretiser, if there is one."""
         return observation if self.discretiser is None or isinstance(observation, str) else self.discretiser(observation)
+
+
+class Encoded:
+    """What logs, models and policies have in common."""
+
+    _encoding: Encoding
+
+    @property
+    def discretiser(self) -> Discretiser | None:
+        """What makes symbols of measurements, if anything does: models carry it on from logs, policies from models, and take measurements."""
+        return self._encoding.discretiser
+
+    @property
+    def first_action(self) -> str | None:
+        """The action that stands before what was shown at the start of an episode, where logs come from Gymnasium: nobody took it."""
+        return self._encoding.first_action

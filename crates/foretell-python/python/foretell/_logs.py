@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foretell import _native
-from foretell._encoding import Encoding
+from foretell._encoding import Encoded, Encoding
 from foretell._extras import needed
 from foretell._html import count, some, table
-
-if TYPE_CHECKING:
-    from foretell.discretise import Discretiser
 
 Path = str | os.PathLike[str]
 
 
-class Logs:
+class Logs(Encoded):
     """Episodes to learn from: those of files, which are read when they are needed, or those in memory.
 
     They come from `read`, `sample`, `record` and the functions whose names begin with ``from_``.
@@ -55,16 +52,6 @@ class Logs:
     def observations(self) -> list[str]:
         """Names of the observations, in the order in which they are met; those that end an episode have ``[end]`` behind."""
         return self._native.observations
-
-    @property
-    def discretiser(self) -> Discretiser | None:
-        """What made symbols of measurements, if anything did; models learned from these logs carry it."""
-        return self._encoding.discretiser
-
-    @property
-    def first_action(self) -> str | None:
-        """The action that stands before what was shown at the start of an episode, where logs come from Gymnasium: nobody took it."""
-        return self._encoding.first_action
 
     def summary(self) -> dict[str, Any]:
         """What is in the logs, and what looks wrong with them.

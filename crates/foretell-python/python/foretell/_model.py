@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foretell import _native
-from foretell._encoding import Encoding
+from foretell._encoding import Encoded, Encoding
 from foretell._html import bars, count, some, table
 from foretell._logs import Path
 
@@ -37,7 +37,7 @@ def named(probabilities: NDArray[np.float64], names: Sequence[str]) -> dict[str,
     return {names[o]: float(probabilities[o]) for o in order if probabilities[o] > 0}
 
 
-class Model:
+class Model(Encoded):
     """What will be observed if something is done: a model that `learn` made.
 
     Examples
@@ -150,6 +150,29 @@ class Model:
             raise ValueError("the model is linear, and no POMDP; refine it first")
         return text
 
+    def tables(self) -> dict[str, NDArray[Any]]:
+        """The POMDP of a refined model as arrays.
+
+        Returns
+        -------
+        dict of arrays
+            ``start`` (states), ``transitions`` (actions × states × states), ``emissions`` (actions × the state arrived in ×
+            observations), ``rewards`` (actions × states, expected) and ``terminal`` (states).
+
+        Examples
+        --------
+        >>> import foretell as ft
+        >>> model = ft.learn(ft.sample("tiger", episodes=500, seed=1), rank=3, refine=True)
+        >>> tables = model.tables()
+        >>> listen = model.actions.index("listen")
+        >>> (tables["start"] @ tables["transitions"][listen] @ tables["emissions"][listen]).round(1)  # of each growl
+        array([0.5, 0.5])
+        """
+        tables = self._native.tables()
+        if tables is None:
+            raise ValueError("the model is linear, and no POMDP; refine it first")
+        return tables
+
     def linear(self) -> Model:
         """The linear model alone, without refinement and ensemble.
 
@@ -171,16 +194,6 @@ class Model:
         0.2
         """
         return Model(self._native.with_mix(mix))
-
-    @property
-    def discretiser(self) -> Discretiser | None:
-        """What makes symbols of measurements, if its logs were discretised: then filters take measurements."""
-        return self._encoding.discretiser
-
-    @property
-    def first_action(self) -> str | None:
-        """The action that stands before what was shown at the start of an episode, where logs came from Gymnasium: nobody took it."""
-        return self._encoding.first_action
 
     def with_discretiser(self, discretiser: Discretiser | None) -> Model:
         """The model with a discretiser, which is saved with it. `from_numpy` and `record` see to this by themselves.

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foretell import _native
+from foretell._encoding import Encoded, Encoding
 from foretell._html import count, some, table
 from foretell._logs import Path
-from foretell._encoding import Encoding
 from foretell._model import Model, Symbol
 
-if TYPE_CHECKING:
-    from foretell.discretise import Discretiser
 
-
-class Policy:
+class Policy(Encoded):
     """What to do: a policy that `plan` made.
 
     Examples
@@ -77,16 +74,6 @@ class Policy:
         """The model that keeps its state, if it has one."""
         native = self._native.model
         return None if native is None else Model(native)
-
-    @property
-    def discretiser(self) -> Discretiser | None:
-        """What makes symbols of measurements, if its logs were discretised: then runs take measurements."""
-        return self._encoding.discretiser
-
-    @property
-    def first_action(self) -> str | None:
-        """The action that stands before what was shown at the start of an episode, where logs came from Gymnasium: nobody took it."""
-        return self._encoding.first_action
 
     def start(self, shown: Symbol | None = None) -> Run:
         """The policy at the start of an episode.
