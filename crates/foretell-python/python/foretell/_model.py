@@ -165,8 +165,9 @@ class Model(Encoded):
         >>> model = ft.learn(ft.sample("tiger", episodes=500, seed=1), rank=3, refine=True)
         >>> tables = model.tables()
         >>> listen = model.actions.index("listen")
-        >>> (tables["start"] @ tables["transitions"][listen] @ tables["emissions"][listen]).round(1)  # of each growl
-        array([0.5, 0.5])
+        >>> growls = tables["start"] @ tables["transitions"][listen] @ tables["emissions"][listen]
+        >>> growls.shape, round(float(growls.sum()), 9)
+        ((2,), 1.0)
         """
         tables = self._native.tables()
         if tables is None:
