@@ -3,13 +3,16 @@
 mod convert;
 mod domain;
 mod error;
+mod files;
+mod learning;
 mod logs;
 mod model;
 mod names;
+mod parameters;
+mod planning;
 mod policy;
 mod tables;
 mod task;
-mod verbs;
 
 use pyo3::prelude::*;
 
@@ -19,18 +22,21 @@ mod _native {
     #[pymodule_export]
     use super::domain::{Domain, Simulator, built_in};
     #[pymodule_export]
+    use super::files::{expanded, kind_of};
+    #[pymodule_export]
+    use super::learning::{diagnose, learn, merge, refine, score, search, update};
+    #[pymodule_export]
     use super::logs::{Logs, unused_columns};
     #[pymodule_export]
     use super::model::{Filter, Model};
     #[pymodule_export]
     use super::names::name_of;
     #[pymodule_export]
-    use super::policy::{Policy, Run};
+    use super::parameters::{defaults, parameters};
     #[pymodule_export]
-    use super::verbs::{
-        agent, agent_recipe, defaults, diagnose, evaluate_by, evaluate_in, expanded, kind_of, learn, merge, parameters, plan,
-        refine, sample, score, search, solve, update,
-    };
+    use super::planning::{agent, agent_recipe, evaluate_by, evaluate_in, plan, sample, solve};
+    #[pymodule_export]
+    use super::policy::{Policy, Run};
     use super::{Bound, PyModule, PyModuleMethods, PyResult};
 
     #[pymodule_init]

@@ -191,7 +191,9 @@ class TestGymnasium:
         by_logs = ft.evaluate(policy, logs, episodes=200)
         assert np.isclose(by_logs.fitted_q.value, best, atol=0.02) and np.isclose(by_logs.rollouts.value, best, atol=0.02)
         assert np.isclose(by_logs.logged.mean_return, 2.5, atol=0.3) and by_logs.logged.mean_length == 5
-        assert 0.4 < by_logs.same_action < 0.6
+        assert 0.4 < by_logs.same_action < 0.6 and by_logs.max_steps == 5
+        two = ft.evaluate(policy, logs, episodes=200, max_steps=2)
+        assert np.isclose(two.fitted_q.value, 1.5, atol=0.02) and two.logged.mean_length == 2
         with pytest.raises(ValueError, match="give it as shown"):
             policy.start()
         assert model.filter(0).state.shape == model.filter().state.shape

@@ -29,7 +29,7 @@ const ROUNDING: f64 = 1e-9;
 /// How a policy is evaluated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LogTest {
-    /// Steps after which an episode is cut.
+    /// Steps after which an episode is cut, [`first`](LogTest::first) not counted.
     pub max_steps: usize,
     /// γ
     pub discount: f64,
@@ -113,11 +113,16 @@ impl LogTest {
 
     /// As much of an episode as counts.
     fn cut(&self, z: &Trajectory) -> Trajectory {
-        let last = z.steps.len().min(self.max_steps);
-        let first = usize::from(self.first.is_some()).min(last);
+        let last = z.steps.len().min(self.horizon());
+        let first = (self.horizon() - self.max_steps).min(last);
         let end = if last < z.steps.len() { End::Truncated } else { z.end };
         let (steps, rewards) = (z.steps[first..last].to_vec(), z.rewards[first..last].to_vec());
         Trajectory { steps, rewards, action_probabilities: Vec::new(), end }
+    }
+
+    /// Steps of an episode, with the first if that is given.
+    fn horizon(&self) -> usize {
+        self.max_steps + usize::from(self.first.is_some())
     }
 
     /// The value of what follows the first step, which earns nothing, if that is given.
@@ -135,7 +140,7 @@ impl LogTest {
         let counts: Vec<Vec<f64>> = iter::once(vec![1.0; episodes]).chain((0..self.replicates as u64).map(replicate)).collect();
         let values = counts.chunks(LANES).flat_map(|counts| {
             let count = |lane: usize, i: usize| counts.get(lane).map_or(1.0, |counts| counts[of_step[i]]);
-            let values = following.values(|i| std::array::from_fn(|lane| count(lane, i)), self.max_steps);
+            let values = following.values(|i| std::array::from_fn(|lane| count(lane, i)), self.horizon());
             let value = |(lane, counts): (usize, &Vec<f64>)| {
                 let starts = steps.starts().iter().zip(counts).map(|(&row, n)| n * values[row][lane]);
                 starts.sum::<f64>() / episodes as f64
@@ -163,7 +168,7 @@ impl LogTest {
         let (mut policy, mut world) = (plan.policy(), PredictiveState::new(model));
         let pomdp = model.refined().map(|refined| &refined.pomdp).filter(|pomdp| pomdp.has_rewards());
         let (mut sum, mut weight) = (0.0, 1.0);
-        for t in 0..self.max_steps {
+        for t in 0..self.horizon() {
             let action = self.first.filter(|_| t == 0).unwrap_or_else(|| policy.act(rng));
             let earned = |pomdp: &Pomdp| {
                 let belief = world.state().iter().enumerate().filter(|(_, b)| **b > 0.0);

@@ -9,7 +9,7 @@ mod translated;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::data::{Action, Alphabet, Trajectory};
+use crate::data::{Action, Alphabet, End, Trajectory};
 use crate::error::{Error, Result};
 use crate::experience::{States, Steps};
 use crate::filter::{Filter, PredictiveState};
@@ -226,6 +226,14 @@ fn average(values: &mut [f64], other: &[f64]) {
 
 /// Multiplications after which point-based planning stops: seconds. The mazes and AMM need a tenth of it.
 const MOST_WORK: u64 = 1_000_000_000;
+
+/// The reward of every step, if all are the same: then these episodes cannot tell a good policy from a bad one. Where one ends by
+/// itself they can, as a good policy may be one that lasts, or does not.
+pub fn only_reward(episodes: &[Trajectory]) -> Option<f64> {
+    let mut rewards = episodes.iter().flat_map(|z| &z.rewards).flatten();
+    let first = rewards.next().filter(|_| episodes.iter().all(|z| z.end == End::Truncated))?;
+    rewards.all(|reward| reward == first).then_some(*first)
+}
 
 /// Plans with a model on logged episodes over the model's alphabet; `progress` hears of every round.
 ///

@@ -100,7 +100,7 @@ fn a_first_step_that_nobody_chose_is_not_counted() {
     let model = refine(&learn(&logs, &LearnParams::default()).unwrap(), &logs, &RefineParams::default()).unwrap();
     let episodes = over(&logs, model.alphabet());
     let plan = plan(&model, &episodes, &PlanParams { discount: 0.5, ..PlanParams::default() }, &mut |_| {}).unwrap();
-    let test = LogTest { max_steps: 6, discount: 0.5, first: Some(actions[0]), ..TEST };
+    let test = LogTest { max_steps: 5, discount: 0.5, first: Some(actions[0]), ..TEST };
     let LogValue { logged, fitted_q, rollouts, same_action } = test.evaluate(&plan, &episodes).unwrap();
     let best: f64 = (0..5).map(|t| 0.5f64.powi(t)).sum();
     assert!(
@@ -110,6 +110,8 @@ fn a_first_step_that_nobody_chose_is_not_counted() {
     // Half of the actions earn one, and are the policy's: four standard deviations over 2000 steps.
     assert!(logged.mean_length == 5.0 && (logged.mean_return - 2.5).abs() < 0.23, "{logged:?}");
     assert!((same_action - 0.5).abs() < 0.045, "{same_action}");
-    let counted = LogTest { first: None, ..test }.evaluate(&plan, &episodes).unwrap();
+    let two = LogTest { max_steps: 2, ..test }.evaluate(&plan, &episodes).unwrap();
+    assert!((two.fitted_q.value - 1.5).abs() < NEARLY && two.logged.mean_length == 2.0, "{two:?}");
+    let counted = LogTest { max_steps: 6, first: None, ..test }.evaluate(&plan, &episodes).unwrap();
     assert!((counted.fitted_q.value - best).abs() > NEARLY && counted.logged.mean_length == 6.0, "{counted:?}");
 }

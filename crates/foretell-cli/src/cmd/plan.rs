@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use foretell::fitted_q::Round;
-use foretell::plan::{Planner, Regressor, StateKind};
-use foretell::{End, Model, PlanOverrides, PlanParams};
+use foretell::plan::{Planner, Regressor, StateKind, only_reward};
+use foretell::{Model, PlanOverrides, PlanParams};
 use serde_json::json;
 
 use crate::input::LogArgs;
@@ -49,11 +49,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let model = Model::load(&args.model)?;
     let input = args.input.open()?;
     let episodes = input.logs.episodes_for(model.alphabet(), "model").map_err(|e| input.blame(e))?;
-    let mut rewards = episodes.iter().flat_map(|z| &z.rewards).flatten();
-    // Where episodes end by themselves, a good policy may be one that lasts, or does not.
-    let all_cut = episodes.iter().all(|z| z.end == End::Truncated);
-    if let Some(first) = rewards.next().filter(|first| all_cut && rewards.all(|reward| reward == *first)) {
-        eprintln!("warning: every reward in the logs is {first}, so they cannot tell a good policy from a bad one");
+    if let Some(reward) = only_reward(&episodes) {
+        eprintln!("warning: every reward in the logs is {reward}, so they cannot tell a good policy from a bad one");
     }
     let mut bar = RoundsBar::new("planning", params.rounds as u64);
     let mut trace: Vec<Round> = Vec::new();

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use foretell::policy::Exploring;
 use foretell::{
-    Agent, AgentParams, Domain, LearnParams, Logs, Model, Plan, PlanParams, RefineParams, Seed, Weighting, domains, learn,
+    Agent, AgentParams, Domain, LearnParams, Logs, Model, Plan, PlanParams, RefineParams, Seed, Weighting, agent, domains, learn,
     refine, score,
 };
 use foretell_experiments::{Arguments, OverSeeds, Pieces};
@@ -22,8 +22,6 @@ const TEST_EPISODES: usize = 10_000;
 const EPSILONS: [f64; 3] = [0.1, 0.3, 0.5];
 const FIRST_SEED: u64 = 701;
 const SEEDS: u64 = 3;
-/// Rank of the models with which the agent plans, as in `foretell agent`.
-const AGENT_RANK: usize = 20;
 const RECIPES: [&str; 3] = ["default", "paper", "refined"];
 const WEIGHTINGS: [(&str, Weighting); 3] =
     [("none", Weighting::None), ("next", Weighting::Next), ("propensity", Weighting::Propensity)];
@@ -48,7 +46,7 @@ fn main() -> anyhow::Result<()> {
     let mut manifest = json!({
         "domains": names, "episodes": EPISODES, "test_episodes": TEST_EPISODES, "epsilons": EPSILONS, "first_seed": FIRST_SEED,
         "quick": quick, "default": LearnParams::default(), "paper": LearnParams::paper(), "refinement": RefineParams::default(),
-        "agent": AgentParams::default(), "agent_rank": AGENT_RANK, "version": env!("CARGO_PKG_VERSION"),
+        "agent": AgentParams::default(), "agent_rank": agent::learning().rank, "version": env!("CARGO_PKG_VERSION"),
     });
     let mut pieces = Pieces::open(&arguments, &manifest)?;
     let started = Instant::now();
@@ -93,7 +91,7 @@ fn run(name: &str, domain: &Domain, seed: u64, less: usize) -> anyhow::Result<Ve
 /// What an agent plans.
 fn plan(domain: &Domain, seed: u64, less: usize) -> anyhow::Result<Plan> {
     let params = AgentParams { episodes: AgentParams::default().episodes / less, ..AgentParams::default() };
-    let learning = LearnParams { rank: AGENT_RANK, seed, ..LearnParams::default() };
+    let learning = LearnParams { seed, ..agent::learning() };
     let mut agent = Agent::new(domain, params, learning, PlanParams::default(), Seed(seed).stream("agent"))?;
     agent.by_ref().try_for_each(|round| round.map(drop))?;
     Ok(agent.plan().expect("an agent has at least one round").clone())

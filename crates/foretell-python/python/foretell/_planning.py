@@ -18,7 +18,7 @@ from foretell._results import LogValue, Returns, Solution, Trained
 if TYPE_CHECKING:
     import gymnasium
 
-    from foretell.gymnasium import Encoder
+    from foretell._spaces import Encoder
 
     Env = gymnasium.Env[Any, Any]
 
@@ -115,15 +115,12 @@ def plan(
         ensembles=ensembles,
         seed=seed,
     )
-    native_model, native_logs = native_of(model, Model), native_of(logs, Logs)
-    summary = logs.summary()
-    rewards = summary["rewards"]
-    # Where episodes end by themselves, a good policy may be one that lasts, or does not.
-    if rewards["min"] is not None and rewards["min"] == rewards["max"] and summary["terminated"] == 0:
-        told_apart = f"every reward in the logs is {rewards['min']:g}, so they cannot tell a good policy from a bad one"
-        warnings.warn(told_apart, stacklevel=2)
     with told(progress) as tell:
-        return Policy(_native.plan(native_model, native_logs, preset, params, tell))
+        native, only = _native.plan(native_of(model, Model), native_of(logs, Logs), preset, params, tell)
+    if only is not None:
+        words = f"every reward in the logs is {only:g}, so they cannot tell a good policy from a bad one"
+        warnings.warn(words, stacklevel=2)
+    return Policy(native)
 
 
 @overload
@@ -221,7 +218,7 @@ def evaluate(
         if not hasattr(where, "action_space"):
             raise TypeError(f"{where!r} is no domain, environment or logs")
         native_of(policy, Policy)
-        from foretell.gymnasium import evaluate_in_env
+        from foretell._acting import evaluate_in_env
 
         with told(progress) as tell:
             return evaluate_in_env(policy, where, episodes, max_steps, discount, encode, seed, tell)
@@ -335,7 +332,7 @@ def agent(
     """
     params = given(agent_rounds=agent_rounds, episodes=episodes, sampling=sampling, epsilon=epsilon, refine=refine)
     if not isinstance(where, str | os.PathLike | Domain):
-        from foretell.gymnasium import agent_in_env
+        from foretell._acting import agent_in_env
 
         with told(progress) as tell:
             return agent_in_env(

@@ -11,9 +11,8 @@ imports it by itself.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, SupportsFloat
+from typing import Any, SupportsFloat
 
 import gymnasium
 import numpy as np
@@ -21,322 +20,19 @@ from gymnasium import spaces
 from gymnasium.utils import EzPickle, RecordConstructorArgs
 from numpy.typing import NDArray
 
-from foretell._data import from_numpy
+from foretell._acting import record
 from foretell._domain import Domain
-from foretell._encoding import Encoding
-from foretell._learning import learn
-from foretell._logs import Logs
 from foretell._model import Filter, Model
-from foretell._native import agent_recipe, built_in, name_of
-from foretell._options import Preset, checked
-from foretell._planning import plan
-from foretell._policy import Policy
-from foretell._progress import Progress, progress as told
-from foretell._results import Returns, Trained
-
-if TYPE_CHECKING:
-    from foretell.discretise import Discretiser
+from foretell._native import built_in, name_of
+from foretell._spaces import Encoder, Names, check
 
 __all__ = ["DomainEnv", "ModelEnv", "PredictiveStates", "record"]
-
-Encoder = Callable[[Any], Any]
-"""Makes a name, a whole number or a tuple of these of what an environment shows."""
 
 LONGEST_WAIT = 100
 """Episodes after which a model that ends them before the first action is taken by its word."""
 
 NOTHING = "nothing yet"
 """What the environments of this module show before the first action."""
-
-
-def _check(space: spaces.Space[Any], what: str) -> None:
-    """Refuses spaces that have no symbols."""
-    match space:
-        case spaces.Discrete() | spaces.MultiDiscrete() | spaces.MultiBinary() | spaces.Text():
-            return
-        case spaces.Box() if np.issubdtype(space.dtype, np.integer):
-            return
-        case spaces.Tuple():
-            for part in space:
-                _check(part, what)
-        case spaces.Dict():
-            for part in space.values():
-                _check(part, what)
-        case _:
-            raise ValueError(
-                f"{what} space {space} has no symbols; give encode=, such as a discretiser (foretell.discretise)"
-            )
-
-
-def symbol(value: Any) -> Any:
-    """What an environment shows, as a whole number or a tuple of them."""
-    if isinstance(value, dict):
-        return tuple(symbol(value[key]) for key in sorted(value))
-    if isinstance(value, tuple | list):
-        return tuple(symbol(part) for part in value)
-    array = np.asarray(value)
-    return array.item() if array.ndim == 0 else tuple(array.ravel().tolist())
-
-
-def _actions(space: spaces.Space[Any]) -> list[Any]:
-    """All actions of a space."""
-    match space:
-        case spaces.Discrete():
-            return [int(space.start + i) for i in range(int(space.n))]
-        case spaces.MultiDiscrete():
-            flat = space.nvec.ravel()
-            return [np.array(index).reshape(space.nvec.shape) for index in np.ndindex(*flat)]
-        case spaces.Tuple():
-            return list(itertools.product(*map(_actions, space)))
-        case spaces.MultiBinary():
-            return [np.array(index).reshape(space.shape) for index in np.ndindex(*([2] * int(np.prod(space.shape))))]
-        case _:
-            raise ValueError(f"action space {space} is not finite; wrap the environment in one with Discrete or MultiDiscrete actions")
-
-
-class _Names:
-    """Names of the actions of an environment, and back. Those of our own environments are words."""
-
-    def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
-        inner: Any = env.unwrapped
-        self.actions = _actions(env.action_space)
-        words = getattr(inner, "action_names", None)
-        numbers = [name_of(symbol(action)) for action in self.actions]
-        self.names = numbers if words is None else list(words)
-        self._named = dict(zip(self.names, self.actions))
-        self._name = dict(zip(numbers, self.names))
-        self.words: list[str] | None = getattr(inner, "observation_names", None)
-        self.shows_first = not getattr(inner, "shows_nothing_first", False)
-
-    def of_name(self, name: str) -> Any:
-        """The action of that name."""
-        if name not in self._named:
-            raise ValueError(f"the environment has no action {name!r}; it has {', '.join(self.names[:12])}")
-        return self._named[name]
-
-    def name(self, action: Any) -> str:
-        """The name of an action."""
-        number = name_of(symbol(action))
-        if number not in self._name:
-            raise ValueError(f"the environment has no action {action!r}; it has {', '.join(self.names[:12])}")
-        return self._name[number]
-
-    def observation(self, value: Any, encode: Encoder | None) -> Any:
-        """The symbol of an observation."""
-        if encode is not None:
-            return encode(value)
-        return self.words[int(value)] if self.words is not None else symbol(value)
-
-
-# Random actions must not follow the chance of an environment that has the same seed.
-_OWN_CHANCE = 0x666F7265
-
-
-def _checked(env: Any) -> None:
-    if not isinstance(env, gymnasium.Env):
-        remedy = "give gymnasium.make(name)" if isinstance(env, str) else "give a single one, not a vector of them"
-        raise TypeError(f"a {type(env).__name__} is no gymnasium.Env; {remedy}")
-
-
-def record(
-    env: gymnasium.Env[Any, Any],
-    policy: Policy | Callable[[Any], Any] | None = None,
-    episodes: int = 1000,
-    *,
-    max_steps: int | None = None,
-    epsilon: float = 0.0,
-    encode: Encoder | None = None,
-    seed: int = 0,
-    progress: bool | Progress | None = None,
-) -> Logs:
-    """Lets an environment run, and returns what happened.
-
-    Parameters
-    ----------
-    env : gymnasium.Env
-        With Discrete or MultiDiscrete spaces, or with ``encode`` whatever observations.
-    policy : Policy or function, optional
-        Who acts: a policy, or a function from an observation to an action; by default every action is taken alike.
-    episodes : int
-        How many.
-    max_steps : int, optional
-        Steps after which an episode is cut, where the environment does not do so itself.
-    epsilon : float
-        Share of actions taken at random where a policy acts.
-    encode : discretiser or function, optional
-        Makes symbols of observations. A discretiser that was fitted (see `foretell.discretise`) is carried by models of these logs and
-        their policies, which then need no ``encode``.
-    seed : int
-        Seed of the environment and of random actions.
-    progress : bool or callable, optional
-        As of `learn`.
-
-    Examples
-    --------
-    >>> import gymnasium
-    >>> import foretell as ft
-    >>> env = gymnasium.make("foretell.gymnasium:foretell/tiger-v0")
-    >>> ft.record(env, episodes=3, max_steps=5)
-    <foretell.Logs: 3 episodes, 15 steps, 3 actions, 2 observations>
-    """
-    _checked(env)
-    checked(episodes)
-    if not (policy is None or isinstance(policy, Policy) or callable(policy)):
-        raise TypeError(f"policy = {policy!r}: give a Policy or a function; the number of episodes comes behind, episodes={policy!r}")
-    with told(progress) as tell:
-        return _recorded(env, policy, episodes, max_steps, epsilon, encode, seed, tell)
-
-
-def _recorded(
-    env: gymnasium.Env[Any, Any],
-    policy: Policy | Callable[[Any], Any] | None,
-    episodes: int,
-    max_steps: int | None,
-    epsilon: float,
-    encode: Encoder | None,
-    seed: int,
-    tell: Progress | None,
-) -> Logs:
-    if encode is None and isinstance(policy, Policy):
-        encode = policy.discretiser
-    if encode is None:
-        _check(env.observation_space, "observation")
-    names = _Names(env)
-    if isinstance(policy, Policy) and (unknown := set(policy.actions) - set(names.names)):
-        raise ValueError(f"the policy may take the action {min(unknown)!r}; the environment has {', '.join(names.names[:12])}")
-    rng = np.random.default_rng([_OWN_CHANCE, seed])
-    columns: dict[str, Any] = {
-        name: [] for name in ("actions", "observations", "rewards", "episodes", "terminated", "truncated", "action_probabilities")
-    }
-
-    def add(*row: Any) -> None:
-        for column, value in zip(columns.values(), row):
-            column.append(value)
-
-    count = len(names.actions)
-    for episode in range(episodes):
-        if tell is not None:
-            tell("recording", episode, episodes)
-        shown, _ = env.reset(seed=seed if episode == 0 else None)
-        observation = names.observation(shown, encode)
-        if names.shows_first:
-            # As likely as if actions had been taken alike, so that it weighs as much as others.
-            add(names.names[0], name_of(observation), 0.0, episode, False, False, 1 / count)
-        run = None
-        if isinstance(policy, Policy):
-            run = policy.start() if policy.first_action is None else policy.start(name_of(observation))
-        steps, terminated, truncated = 0, False, False
-        while not (terminated or truncated):
-            best: str | None = None
-            if run is not None:
-                best = run.action
-            elif policy is not None and not isinstance(policy, Policy):
-                best = names.name(policy(shown))
-            if best is None or rng.random() < epsilon:
-                name = names.names[int(rng.integers(count))]
-            else:
-                name = best
-            probability = 1 / count if best is None else epsilon / count + (1 - epsilon) * (name == best)
-            shown, earned, terminated, truncated, _ = env.step(names.of_name(name))
-            observed, reward = name_of(names.observation(shown, encode)), float(earned)
-            steps += 1
-            terminated = bool(terminated)
-            truncated = not terminated and (bool(truncated) or (max_steps is not None and steps >= max_steps))
-            add(name, observed, reward, episode, terminated, truncated, probability)
-            if run is not None:
-                run.observe(observed, action=name, reward=reward, terminated=terminated)
-    logs = from_numpy(**columns)
-    encoding = Encoding.of(_discretiser(encode), names.names[0] if names.shows_first else None)
-    return Logs(logs._native.with_actions(names.names), encoding)
-
-
-def _discretiser(encode: Encoder | None) -> Discretiser | None:
-    """What makes the symbols, if it is a discretiser."""
-    from foretell.discretise import Discretiser
-
-    return encode if isinstance(encode, Discretiser) else None
-
-
-def evaluate_in_env(
-    policy: Policy,
-    env: gymnasium.Env[Any, Any],
-    episodes: int,
-    max_steps: int | None,
-    discount: float | None,
-    encode: Encoder | None,
-    seed: int,
-    tell: Progress | None,
-) -> Returns:
-    """What a policy earns in an environment; `foretell.evaluate` calls it."""
-    _checked(env)
-    logs = _recorded(env, policy, episodes, max_steps, 0.0, encode, seed, tell)
-    columns = logs.to_numpy()
-    gamma = policy.params["discount"] if discount is None else discount
-    starts = np.searchsorted(columns["episode_id"], np.arange(episodes))
-    first = 0 if logs.first_action is None else 1
-    step = columns["step"] - first
-    rewards = np.where(step >= 0, columns["reward"], 0.0)
-    plain = np.add.reduceat(rewards, starts)
-    discounted = np.add.reduceat(rewards * gamma ** np.maximum(step, 0), starts)
-    lengths = np.diff(np.append(starts, len(rewards))) - first
-
-    def half(values: NDArray[np.float64]) -> float:
-        return float(1.96 * values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
-
-    return Returns(
-        episodes=episodes,
-        mean_return=float(plain.mean()),
-        ci95=half(plain),
-        discounted_return=float(discounted.mean()),
-        discounted_ci95=half(discounted),
-        mean_length=float(lengths.mean()),
-        terminated=float(columns["terminated"].sum() / episodes),
-    )
-
-
-def agent_in_env(
-    env: gymnasium.Env[Any, Any],
-    preset: Preset,
-    params: dict[str, Any],
-    policy: Policy | None,
-    observe_reward: bool,
-    pessimism: float,
-    discount: float | None,
-    max_steps: int | None,
-    encode: Encoder | None,
-    seed: int,
-    tell: Progress | None,
-) -> Trained:
-    """Samples, learns, plans, and again, in an environment; `foretell.agent` calls it."""
-    _checked(env)
-    known, shares, rank = agent_recipe(preset, params)
-    greedy = known["sampling"] == "epsilon-greedy"
-    logs: Logs | None = None
-    made: Policy | None = None
-    promised: list[float | None] = []
-    for number, share in enumerate(shares):
-        if tell is not None:
-            tell("rounds", number, len(shares))
-        acting = policy if policy is not None else made if greedy else None
-        new = _recorded(env, acting, share, max_steps, known["epsilon"], encode, seed * len(shares) + number, None)
-        logs = new if logs is None else logs + new
-        model = learn(
-            logs, preset=preset, refine=known["refine"], rank=rank, observe_reward=observe_reward, seed=seed, progress=False
-        )
-        made = plan(model, logs, preset=preset, pessimism=pessimism, discount=discount, seed=seed, progress=False)
-        promised.append(_promised(made, logs))
-    assert made is not None and logs is not None, "there is at least one round"
-    return Trained(made, logs, promised)
-
-
-def _promised(policy: Policy, logs: Logs) -> float:
-    """What a policy is worth at the start, by its own estimate: the mean over what was shown there."""
-    if policy.first_action is None:
-        return max(policy.start().values.values())
-    columns = logs.to_numpy()
-    shown, counts = np.unique(columns["observation"][columns["step"] == 0], return_counts=True)
-    values = [max(policy.start(logs.observations[o]).values.values()) for o in shown]
-    return float(np.average(values, weights=counts))
 
 
 class _Symbolic(gymnasium.Env[int, int], EzPickle):
@@ -506,11 +202,11 @@ class PredictiveStates(gymnasium.Wrapper[NDArray[np.float64], Any, Any, Any], Re
         gymnasium.Wrapper.__init__(self, env)
         encode = model.discretiser if encode is None else encode
         if encode is None:
-            _check(env.observation_space, "observation")
+            check(env.observation_space, "observation")
         self._filter = model.filter()
         self._first_action = model.first_action
         self._encode = encode
-        self._known = _Names(env)
+        self._known = Names(env)
         self._rewarded = model._native.observes_rewards
         size = len(self._filter.state)
         self.observation_space = spaces.Box(-np.inf, np.inf, (size,), np.float64)

@@ -1,0 +1,217 @@
+//! From logs to models, and how good these are.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use foretell::search::{SearchProgress, Space};
+use foretell::{
+    Keep, LearnOverrides, LearnParams, Learned, Learner, Moments, Pass, Progress, RefineOverrides, RefineParams, Refinement,
+    Search, diagnose as diagnosing, ensemble_with, score as scoring,
+};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::convert::{dict, overrides};
+use crate::domain::Domain;
+use crate::error::raised;
+use crate::logs::Logs;
+use crate::model::Model;
+use crate::parameters::recipe;
+use crate::task::{self, Task};
+
+/// The recipe of that name, with changes.
+fn learning(preset: &str, given: &Bound<'_, PyDict>) -> PyResult<LearnParams> {
+    let params = overrides::<LearnOverrides>(given)?.apply(recipe(preset, LearnParams::default, LearnParams::paper)?);
+    params.validate().map_err(raised)?;
+    Ok(params)
+}
+
+fn refining(given: &Bound<'_, PyDict>) -> PyResult<RefineParams> {
+    let params = overrides::<RefineOverrides>(given)?.apply(RefineParams::default());
+    params.validate().map_err(raised)?;
+    Ok(params)
+}
+
+fn tell_learning(task: &Task, progress: Progress) {
+    let what = match progress.pass {
+        Pass::Survey => "reading",
+        Pass::Moments => "learning",
+        Pass::Operators => "second pass",
+    };
+    task.tell(what, progress.steps, progress.total);
+}
+
+fn keep(how: Option<&str>) -> PyResult<Keep> {
+    Ok(match how {
+        None => Keep::Nothing,
+        Some("fitting") => Keep::Fitting,
+        Some("exact") => Keep::Exact,
+        Some("compressed") => Keep::Compressed,
+        Some(other) => {
+            return Err(PyValueError::new_err(format!("keep_moments = {other:?}: must be True, \"exact\" or \"compressed\"")));
+        }
+    })
+}
+
+impl From<Learned> for Model {
+    fn from(learned: Learned) -> Model {
+        Model { model: Arc::new(learned.model), moments: learned.moments.map(Arc::new) }
+    }
+}
+
+fn refined(
+    model: &foretell::Model,
+    logs: &foretell::Logs,
+    params: &RefineParams,
+    task: &Task,
+) -> foretell::Result<foretell::Model> {
+    let mut refinement = Refinement::new(model, logs, params)?;
+    for (i, round) in refinement.by_ref().enumerate() {
+        round?;
+        task.tell("refining", i as u64 + 1, None);
+    }
+    refinement.finish()
+}
+
+#[pyfunction]
+#[pyo3(signature = (logs, preset, params, refine, ensemble, keep_moments, memory, progress))]
+#[expect(clippy::too_many_arguments, reason = "Python names them")]
+pub fn learn(
+    py: Python<'_>,
+    logs: &Bound<'_, Logs>,
+    preset: &str,
+    params: &Bound<'_, PyDict>,
+    refine: Option<&Bound<'_, PyDict>>,
+    ensemble: Option<usize>,
+    keep_moments: Option<&str>,
+    memory: usize,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Model> {
+    let (params, keep) = (learning(preset, params)?, keep(keep_moments)?);
+    let refine = refine.map(refining).transpose()?;
+    let logs = logs.get().logs.clone();
+    task::run(py, progress, move |task| {
+        let mut tell = |progress| tell_learning(task, progress);
+        let mut learned = Learner::new(&params).keep(keep).memory(memory).progress(&mut tell).learn(&logs)?;
+        if let Some(params) = refine {
+            learned.model = refined(&learned.model, &logs, &params, task)?;
+        }
+        if let Some(n) = ensemble {
+            let all = (2 * n as u64).saturating_sub(1);
+            let mut tell = |done: usize| task.tell("ensemble", done as u64, Some(all));
+            learned.model = ensemble_with(&learned.model, &logs, n, None, &mut tell)?;
+        }
+        Ok(learned.into())
+    })
+}
+
+#[pyfunction]
+pub fn refine(
+    py: Python<'_>,
+    model: &Bound<'_, Model>,
+    logs: &Bound<'_, Logs>,
+    params: &Bound<'_, PyDict>,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Model> {
+    let params = refining(params)?;
+    let (model, moments, logs) = (model.get().model.clone(), model.get().moments.clone(), logs.get().logs.clone());
+    let model = task::run(py, progress, move |task| refined(&(*model).clone().without_ensemble(), &logs, &params, task))?;
+    Ok(Model { model: Arc::new(model), moments })
+}
+
+#[pyfunction]
+pub fn update(
+    py: Python<'_>,
+    model: &Bound<'_, Model>,
+    logs: &Bound<'_, Logs>,
+    memory: usize,
+    compress: bool,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Model> {
+    let moments = moments_of(model.get())?;
+    let keep = if moments.is_exact() && !compress { Keep::Exact } else { Keep::Fitting };
+    let logs = logs.get().logs.clone();
+    task::run(py, progress, move |task| {
+        let mut tell = |progress| tell_learning(task, progress);
+        let learner = Learner::new(moments.params()).keep(keep).memory(memory).progress(&mut tell);
+        Ok(learner.update((*moments).clone(), &logs)?.into())
+    })
+}
+
+#[pyfunction]
+pub fn merge(py: Python<'_>, models: Vec<Bound<'_, Model>>) -> PyResult<Model> {
+    let all = models.iter().map(|model| moments_of(model.get())).collect::<PyResult<Vec<_>>>()?;
+    let Some((first, others)) = all.split_first() else { return Err(PyValueError::new_err("no models were given")) };
+    let (mut moments, others): (Moments, Vec<_>) = ((**first).clone(), others.to_vec());
+    task::run(py, None, move |_| {
+        for other in others {
+            moments.merge((*other).clone())?;
+        }
+        Ok(Model { model: Arc::new(moments.model()?), moments: Some(Arc::new(moments)) })
+    })
+}
+
+fn moments_of(model: &Model) -> PyResult<Arc<Moments>> {
+    model.moments.clone().ok_or_else(|| {
+        PyValueError::new_err("the model keeps no moments, so nothing can be added to it; learn it with keep_moments=True")
+    })
+}
+
+#[pyfunction]
+pub fn score<'py>(
+    py: Python<'py>,
+    model: &Bound<'py, Model>,
+    logs: &Bound<'py, Logs>,
+    truth: Option<&Bound<'py, Domain>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (model, logs) = (model.get().model.clone(), logs.get().logs.clone());
+    let truth = truth.map(|truth| truth.get().domain.clone());
+    if let Some(domain) = truth.as_ref().filter(|domain| domain.pomdp().is_none()) {
+        return Err(PyValueError::new_err(format!("{} has no exact model to compare with", domain.name)));
+    }
+    let score = task::run(py, None, move |_| scoring(&model, &logs, truth.as_ref().and_then(|domain| domain.pomdp())))?;
+    dict(py, &score)
+}
+
+#[pyfunction]
+#[pyo3(signature = (logs, preset, params, folds, budget, progress))]
+pub fn search<'py>(
+    py: Python<'py>,
+    logs: &Bound<'py, Logs>,
+    preset: &str,
+    params: &Bound<'py, PyDict>,
+    folds: usize,
+    budget: f64,
+    progress: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    if !(budget >= 0.0 && budget.is_finite()) {
+        return Err(PyValueError::new_err(format!("budget = {budget}: give seconds, or 0 for as long as it takes")));
+    }
+    let base = learning(preset, params)?;
+    let fixed = overrides::<LearnOverrides>(params)?;
+    let logs = logs.get().logs.clone();
+    let found = task::run(py, progress, move |task| {
+        let started = Instant::now();
+        let mut spent = || started.elapsed().as_secs_f64() / budget;
+        let mut tell = |progress: SearchProgress| task.tell("searching", progress.done as u64, Some(progress.of as u64));
+        let mut search = Search::new(&base, Space::around(&base, &fixed)).folds(folds).progress(&mut tell);
+        if budget > 0.0 {
+            search = search.budget(&mut spent);
+        }
+        search.run(&logs)
+    })?;
+    dict(py, &found)
+}
+
+#[pyfunction]
+pub fn diagnose<'py>(
+    py: Python<'py>,
+    logs: &Bound<'py, Logs>,
+    preset: &str,
+    params: &Bound<'py, PyDict>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (params, logs) = (learning(preset, params)?, logs.get().logs.clone());
+    let found = task::run(py, None, move |_| diagnosing::diagnose(&logs, &params, &mut |_| {}))?;
+    dict(py, &found)
+}
