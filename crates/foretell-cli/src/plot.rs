@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use clap::ValueEnum;
-use foretell::baselines::Tested;
-use foretell::search::{Found, Phase, Tried};
+use foretell::judge::Tested;
+use foretell::judge::search::{Found, Phase, Tried};
 use foretell::{HorizonScore, Projection, Score};
 use foretell_plots::{Axis, Bar, Bars, Chart, Figure, Line, Look, Mark, Point};
 

@@ -4,9 +4,9 @@ use std::io::{IsTerminal, Write, stderr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use foretell::judge::search::{Phase, SearchProgress};
 use foretell::pomdp::solve;
 use foretell::refine::EmRound;
-use foretell::search::{Phase, SearchProgress};
 use foretell::{Pass, Progress};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 

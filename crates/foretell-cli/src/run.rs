@@ -1,6 +1,6 @@
 //! What `foretell agent` did, as its `--json` tells and `foretell report` reads.
 
-use foretell::baselines::Tested;
+use foretell::judge::Tested;
 use foretell::{Agent, AgentParams, LearnParams, PlanParams, Returns, Trajectory};
 use serde::{Deserialize, Serialize};
 

@@ -131,8 +131,8 @@ pub mod testing {
 mod tests {
     use super::testing::small_plan;
     use super::*;
-    use foretell::baselines::Test;
     use foretell::domains;
+    use foretell::judge::Test;
     use foretell::plan::StateKind;
 
     #[test]

@@ -1,9 +1,7 @@
 //! Logs of a memoryless policy that explores [H14 §6.3].
 
-use foretell::experience::Steps;
-use foretell::fitted_q::FittedQ;
-use foretell::policy::Exploring;
-use foretell::window::{Recent, WindowFit, WindowQ};
+use foretell::plan::{FittedQ, Recent, Steps, WindowFit, WindowQ};
+use foretell::system::Exploring;
 use foretell::{Domain, Logs, Seed, Trajectory, domains};
 
 /// Rounds of fitted-Q.

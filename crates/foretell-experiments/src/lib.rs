@@ -3,12 +3,11 @@
 mod explored;
 mod pieces;
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use anyhow::Context;
-use foretell::returns::Mean;
+use foretell::Mean;
 use foretell_plots::Figure;
 use serde_json::{Value, json};
 

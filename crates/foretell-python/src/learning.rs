@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use foretell::search::{SearchProgress, Space};
+use foretell::judge::search::{SearchProgress, Space};
 use foretell::{
     Keep, LearnOverrides, LearnParams, Learned, Learner, Moments, Pass, Progress, RefineOverrides, RefineParams, Refinement,
-    Search, diagnose as diagnosing, ensemble_with, score as scoring,
+    Search, ensemble_with, judge::diagnose as diagnosing, score as scoring,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

@@ -2,12 +2,10 @@
 
 use std::time::Instant;
 
-use foretell::baselines::Test;
-use foretell::fitted_q::Round;
-use foretell::off_policy::LogValue;
-use foretell::plan::only_reward;
-use foretell::policy::Exploring;
+use foretell::judge::{LogValue, Test};
+use foretell::plan::{Round, only_reward};
 use foretell::pomdp::solve::{Gap, PointBased, Solution, fast_informed_bound, qmdp};
+use foretell::system::Exploring;
 use foretell::{
     Agent, AgentOverrides, AgentParams, LearnParams, LogTest, PlanOverrides, PlanParams, Returns, Seed, Uniform, agent as agents,
     domains,

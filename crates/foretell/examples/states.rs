@@ -6,11 +6,10 @@
 //! numbers in a state.
 
 use std::error::Error;
-use std::fs;
-use std::io;
 use std::path::Path;
+use std::{fs, io};
 
-use foretell::experience::{States, Step, Steps};
+use foretell::plan::{States, Step, Steps};
 use foretell::{Logs, Model, PredictiveState, ReadOptions, Trajectory};
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -1,6 +1,6 @@
 //! What is found in logs of systems whose rank is known.
 
-use foretell::diagnose::{Diagnosis, diagnose};
+use foretell::judge::diagnose::{Diagnosis, diagnose};
 use foretell::{ActionObservation, Alphabet, End, LearnParams, Logs, Seed, Trajectory, domains};
 
 /// Small, so that many logs can be looked at.

@@ -1,6 +1,6 @@
 //! Ensembles: what their spread promises.
 
-use foretell::ensemble::Ensemble;
+use foretell::model::Ensemble;
 use foretell::{
     Filter, LearnParams, Logs, Model, PredictiveState, RefineParams, Seed, Trajectory, domains, ensemble, learn, refine, score,
 };

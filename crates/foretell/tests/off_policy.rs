@@ -1,7 +1,7 @@
 //! What logs say of a policy, against what it earns.
 
-use foretell::off_policy::{Estimate, LogTest, LogValue};
-use foretell::policy::Exploring;
+use foretell::judge::{Estimate, LogTest, LogValue};
+use foretell::system::Exploring;
 use foretell::{
     ActionObservation, Alphabet, Domain, End, LearnParams, Logs, Plan, PlanParams, RefineParams, Returns, Seed, Trajectory,
     domains, learn, plan, refine,

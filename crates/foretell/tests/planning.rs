@@ -1,13 +1,11 @@
 //! Planners, against exact solutions and known figures.
 
 use foretell::agent::Sampling;
-use foretell::experience::{States, Steps};
-use foretell::fitted_q::FittedQ;
-use foretell::memory::LastObservations;
-use foretell::plan::{Greedy, Regressor, StateKind};
+use foretell::plan::{
+    Ensembles, FittedQ, Greedy, LastObservations, Recent, Regressor, StateKind, States, Steps, Structure, TreeFit, WindowFit,
+    WindowQ,
+};
 use foretell::pomdp::Qmdp;
-use foretell::tree_q::{Ensembles, Structure, TreeFit};
-use foretell::window::{Recent, WindowFit, WindowQ};
 use foretell::{
     Action, ActionObservation, Agent, AgentParams, Belief, Domain, Filter, LearnParams, Logs, Model, Observation, Plan,
     PlanParams, Policy, Pomdp, Returns, Seed, Trajectory, TreeParams, domains, learn, plan,

@@ -1,8 +1,9 @@
 //! Refinement into a POMDP: what it promises, against exact models.
 
+use foretell::model::StateLayout;
 use foretell::plan::Planner;
 use foretell::pomdp::RewardRule;
-use foretell::refine::{EmRound, StateCount, StateLayout};
+use foretell::refine::{EmRound, StateCount};
 use foretell::{
     Action, ActionObservation, Alphabet, Domain, End, Filter, LearnParams, Logs, Model, Plan, PlanParams, Pomdp, PomdpTables,
     PredictiveState, RefineParams, Refinement, Seed, Trajectory, Uniform, domains, learn, plan, refine, rollout, score,

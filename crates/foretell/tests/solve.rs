@@ -1,6 +1,6 @@
 //! Planners against closed forms, each other, the whole tree of beliefs, and the world they plan for.
 
-use foretell::baselines::Test;
+use foretell::judge::Test;
 use foretell::pomdp::solve::{Gap, PointBased, Round, Solution, fast_informed_bound, qmdp};
 use foretell::pomdp::{PomdpTables, RewardRule, sparse};
 use foretell::{Action, ActionObservation, Belief, Error, Observation, Pomdp, Rng, Seed, domains};

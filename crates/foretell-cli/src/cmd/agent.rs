@@ -5,8 +5,8 @@ use std::io::{IsTerminal, stderr};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use foretell::baselines::{Test, Tested};
-use foretell::checkpoint::digest;
+use foretell::judge::{Test, Tested};
+use foretell::store::digest;
 use foretell::{Agent, AgentOverrides, AgentParams, Error, LearnParams, Plan, PlanParams, Seed, agent, domains};
 use serde_json::json;
 

@@ -4,7 +4,7 @@ mod words;
 
 use std::path::PathBuf;
 
-use foretell::diagnose::{Diagnosis, diagnose};
+use foretell::judge::diagnose::{Diagnosis, diagnose};
 use foretell_plots::{Axis, Chart, Figure, Line, Look, Mark, Point};
 
 use super::Recipe;

@@ -2,10 +2,8 @@
 
 use std::path::PathBuf;
 
-use foretell::baselines::Test;
-use foretell::off_policy::{Estimate, LogTest, LogValue};
-use foretell::returns::{Mean, Returns};
-use foretell::{ActionObservation, Plan, Seed, domains};
+use foretell::judge::{Estimate, LogTest, LogValue, Returns, Test};
+use foretell::{ActionObservation, Mean, Plan, Seed, domains};
 use serde::Serialize;
 
 use crate::input::LogArgs;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::ValueEnum;
-use foretell::log::Propensities;
+use foretell::data::Propensities;
 use foretell::{Keep, Learned, Learner, Model, Moments, OperatorsFrom, RefineOverrides, RefineParams, Weighting};
 use serde_json::{Value, json};
 

@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use foretell::fitted_q::Round;
-use foretell::plan::{Planner, Regressor, StateKind, only_reward};
+use foretell::plan::{Planner, Regressor, Round, StateKind, only_reward};
 use foretell::{Model, PlanOverrides, PlanParams};
 use serde_json::json;
 

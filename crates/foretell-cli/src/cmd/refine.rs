@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use foretell::checkpoint::digest;
-use foretell::refine::{EmRound, StateLayout};
+use foretell::model::StateLayout;
+use foretell::refine::EmRound;
+use foretell::store::digest;
 use foretell::{Checkpoint, Logs, Model, Moments, RefineOverrides, RefineParams, Refinement};
 use serde_json::{Value, json};
 
 use crate::checkpoint::{self, CheckpointArgs, say_resumed};
 use crate::input::LogArgs;
-use crate::output;
 use crate::progress::RefiningBar;
-use crate::report;
+use crate::{output, report};
 
 /// Refine a model into a proper POMDP: probabilities far closer to the truth, for any solver to plan with
 #[derive(clap::Args)]

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use foretell::{Domain, domains, file};
+use foretell::{Domain, domains, store};
 
 use crate::input::LogArgs;
 use crate::output;
@@ -69,7 +69,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     if is_dash(path) {
         return Ok(io::stdout().lock().write_all(html.as_bytes())?);
     }
-    file::write(path, html.as_bytes())?;
+    store::write(path, html.as_bytes())?;
     if !args.json {
         report::say(format!("{}: {} kB, open it in a browser", path.display(), count(html.len().div_ceil(1000) as u64)))?;
         let missing = page.missing();

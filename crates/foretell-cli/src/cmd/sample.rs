@@ -4,7 +4,7 @@ use std::io::stdout;
 use std::path::{Path, PathBuf};
 
 use foretell::log::{Format, Writer};
-use foretell::policy::Exploring;
+use foretell::system::Exploring;
 use foretell::{Alphabet, Plan, Policy, Seed, Trajectory, Uniform, domains};
 
 use crate::{output, report};

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use foretell::evaluate::Sureness;
+use foretell::judge::Sureness;
 use foretell::{Error, HorizonScore, Model, Score, domains, score};
 
 use crate::input::LogArgs;

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::ValueEnum;
-use foretell::baselines::Test;
-use foretell::search::{FOLDS, Found, Judge, Phase, Search, Space, Tried, Untried, Valued, Values, most_valuable};
+use foretell::judge::Test;
+use foretell::judge::search::{FOLDS, Found, Judge, Phase, Search, Space, Tried, Untried, Valued, Values, most_valuable};
 use foretell::{LearnOverrides, LearnParams, LogTest, PlanParams, Projection, Seed, domains};
 use serde_json::json;
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use foretell::baselines::Test;
+use foretell::judge::Test;
 use foretell::pomdp::solve::{Gap, PointBased, Solution, fast_informed_bound, qmdp};
 use foretell::{Returns, Seed, domains};
 use serde::Serialize;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use foretell::checkpoint::digest;
+use foretell::store::digest;
 use foretell::{Keep, Learner, Model, Moments};
 use serde_json::json;
 

@@ -1,6 +1,6 @@
 //! What a page tells, found with the library.
 
-use foretell::baselines::{Test, Tested};
+use foretell::judge::{Test, Tested};
 use foretell::{Domain, LogTest, Model, Plan, Seed, Trajectory, score};
 
 use super::{Earned, Episodes, Estimates, Foresight, Heard, Part, Subject, Wishes, along, played};

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use foretell::checkpoint::digest_of;
+use foretell::store::digest_of;
 use foretell::{Alphabet, Error, Summary, Trajectory};
 
 use super::words::shown;

@@ -1,9 +1,7 @@
 //! Parts of the page, with names and numbers as it shows them.
 
-use foretell::baselines::Tested;
-use foretell::evaluate::{CalibrationBin, Sureness};
+use foretell::judge::{CalibrationBin, Estimate, LogValue, Sureness, Tested};
 use foretell::log::{Lengths, Rewards};
-use foretell::off_policy::{Estimate, LogValue};
 use foretell::{HorizonScore, Model, Score, Summary};
 use serde::Serialize;
 

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
-use foretell::checkpoint::digest;
+use foretell::store::digest;
 use foretell::{Domain, Error, Model, Plan, Pomdp, Stamp, domains};
 
 use super::{Heard, Kind, Page, Part, Spectrum, for_model, for_policy, group};

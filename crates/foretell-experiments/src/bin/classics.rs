@@ -8,9 +8,9 @@ use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
-use foretell::baselines::Test;
-use foretell::checkpoint::digest;
+use foretell::judge::Test;
 use foretell::pomdp::solve::{Gap, PointBased};
+use foretell::store::digest;
 use foretell::{Domain, LearnParams, Logs, PlanParams, RefineParams, Seed, domains, learn, plan, refine};
 use foretell_experiments::{Arguments, OverSeeds, Pieces};
 use serde::{Deserialize, Serialize};

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::time::Instant;
 
-use foretell::baselines::{Test, Tested};
+use foretell::judge::{Test, Tested};
 use foretell::plan::Planner;
 use foretell::{
     Agent, AgentParams, Domain, LearnParams, Logs, Model, Plan, PlanParams, Projection, RefineParams, Seed, Trajectory, domains,

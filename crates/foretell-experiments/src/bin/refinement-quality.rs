@@ -6,7 +6,8 @@
 use std::fmt::Write as _;
 use std::time::Instant;
 
-use foretell::refine::{StateCount, StateLayout};
+use foretell::model::StateLayout;
+use foretell::refine::StateCount;
 use foretell::{Domain, LearnParams, Logs, Model, RefineParams, Seed, domains, learn, refine, score};
 use foretell_experiments::{Arguments, OverSeeds, Pieces};
 use serde::{Deserialize, Serialize};

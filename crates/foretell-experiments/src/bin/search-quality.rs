@@ -8,8 +8,8 @@ use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
-use foretell::checkpoint::digest;
-use foretell::search::{Folds, Held, Search, Space};
+use foretell::judge::search::{Folds, Held, Search, Space};
+use foretell::store::digest;
 use foretell::{Domain, LearnOverrides, LearnParams, Logs, Seed, domains, learn, score};
 use foretell_experiments::{Arguments, OverSeeds, Pieces};
 use serde::{Deserialize, Serialize};
@@ -122,7 +122,7 @@ fn cost(steps: usize) -> anyhow::Result<Cost> {
     let logs = sample(&domains::get(COST_DOMAIN)?, steps, Seed(FIRST_SEED).stream("cost"));
     let of_dim = |dim: usize| LearnParams { test_dim: dim, history_dim: dim, ..LearnParams::default() };
     let started = Instant::now();
-    let folds = Folds::read(&logs, &LearnParams::default(), foretell::search::FOLDS)?;
+    let folds = Folds::read(&logs, &LearnParams::default(), foretell::judge::search::FOLDS)?;
     let mut candidates = 0;
     for dim in DIMS {
         candidates += folds.sweep(&of_dim(dim), &RANKS, &[0.0], Held::Sample)?.len();

@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 use std::time::Instant;
 
-use foretell::diagnose::{Sparsity, diagnose};
+use foretell::judge::diagnose::{Sparsity, diagnose};
 use foretell::{LearnParams, Logs, Projection, Seed, domains, learn};
 use foretell_experiments::Arguments;
 use serde_json::json;

@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 use std::time::Instant;
 
-use foretell::policy::Exploring;
+use foretell::system::Exploring;
 use foretell::{
     Agent, AgentParams, Domain, LearnParams, Logs, Model, Plan, PlanParams, RefineParams, Seed, Weighting, agent, domains, learn,
     refine, score,

@@ -3,12 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Agent, Stage};
-use crate::checkpoint::AGAIN;
 use crate::data::{ActionObservation, End, Trajectory};
 use crate::error::Result;
 use crate::model::Model;
 use crate::plan::Plan;
-use crate::tensors::{self, Array, Arrays, Kind};
+use crate::store::AGAIN;
+use crate::store::tensors::{self, Array, Arrays, Kind};
 
 /// The name of the part.
 pub(super) const PART: &str = "agent";
@@ -90,7 +90,7 @@ fn read_episodes(arrays: &Arrays<'_>, ends: &[End]) -> Result<Vec<Trajectory>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checkpoint::Checkpoint;
+    use crate::store::Checkpoint;
     use crate::{AgentParams, LearnParams, PlanParams, Seed, domains};
 
     #[test]

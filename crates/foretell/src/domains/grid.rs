@@ -32,10 +32,10 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::data::{Action, Alphabet};
-use crate::env::{Environment, Outcome};
 use crate::error::{Error, Result};
 use crate::pomdp::{Pomdp, PomdpEnvironment, PomdpTables, RewardRule, Row};
 use crate::rng::Rng;
+use crate::system::{Environment, Outcome};
 
 /// Steps after which episodes of the built-in mazes are cut, as in \[H14 §6.3\].
 pub(super) const HORIZON: usize = 13;

@@ -54,8 +54,8 @@ mod percept;
 mod tests;
 
 use crate::data::{Action, Alphabet};
-use crate::env::{Environment, Outcome};
 use crate::rng::Rng;
+use crate::system::{Environment, Outcome};
 use direction::Direction;
 use ghost::{Ghost, Mood};
 use maze::{Cell, CellSet, Maze, SMELLS};

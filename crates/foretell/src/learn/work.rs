@@ -3,14 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use super::Pass;
-use crate::checkpoint::{AGAIN, Checkpoint};
+use super::moments::{self, Adjustment, Moments};
+use super::operators::Operator;
+use super::source::{Met, empty_batch};
 use crate::data::CutRule;
 use crate::error::Result;
 use crate::log::Position;
-use crate::moments::{self, Adjustment, Moments};
-use crate::operators::Operator;
-use crate::source::{Episodes, Met};
-use crate::tensors::{self, Array, Arrays, Kind};
+use crate::store::tensors::{self, Array, Arrays, Kind};
+use crate::store::{AGAIN, Checkpoint};
 
 const LEARNING: Kind = Kind { name: "learning", again: AGAIN, verb: "learn --checkpoint" };
 /// Its part of a checkpoint.
@@ -111,7 +111,7 @@ impl Work {
         let moments = Moments::from_bytes(&arrays.bytes("moments")?, &file)?;
         let operators = header.operators.map(|[n, rows, columns]| moments::read_operators(&arrays, n, rows, columns));
         let adjustment = header.adjusts.map(|(room, limit)| {
-            let mut episodes = Episodes::new(moments.params().weighting);
+            let mut episodes = empty_batch(moments.params().weighting);
             moments::read_episodes(&arrays, "adjustment", moments.alphabet(), &mut episodes)?;
             Ok(Adjustment { episodes, old: CutRule { room, limit } })
         });

@@ -7,9 +7,9 @@ use arrow_array::types::{Float64Type, Int32Type, Int64Type};
 use arrow_array::{Array, ArrayRef, BooleanArray, DictionaryArray, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::DataType;
 
+use super::cell::Cell;
+use super::table::{Advance, Place, Table};
 use crate::error::{Error, Result};
-use crate::log::cell::Cell;
-use crate::log::table::{Advance, Place, Table};
 
 /// Batches of the same columns, one after the other.
 pub(super) struct Batches {

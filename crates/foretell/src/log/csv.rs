@@ -1,10 +1,10 @@
 //! Tables in CSV.
 
+use super::cell::{Cell, Problem};
+use super::input::Input;
+use super::records::{Record, Records};
+use super::table::{Advance, Place, Table};
 use crate::error::{Error, Result};
-use crate::log::cell::{Cell, Problem};
-use crate::log::input::Input;
-use crate::log::records::{Record, Records};
-use crate::log::table::{Advance, Place, Table};
 
 /// A CSV file with a header.
 pub(super) struct Csv {

@@ -3,14 +3,14 @@
 use std::mem;
 use std::sync::Arc;
 
+use super::OnBadEpisode;
+use super::cell::{Cell, Problem};
+use super::notes::Notes;
+use super::row::{RowReader, read, read_end, read_flag};
+use super::seen::Seen;
+use super::table::{Advance, Columns, Place, Table};
 use crate::data::{ActionObservation, Alphabet, End, Trajectory};
 use crate::error::{Error, Result};
-use crate::log::OnBadEpisode;
-use crate::log::cell::{Cell, Problem};
-use crate::log::notes::Notes;
-use crate::log::row::{RowReader, read, read_end, read_flag};
-use crate::log::seen::Seen;
-use crate::log::table::{Advance, Columns, Place, Table};
 
 /// What a reader keeps from file to file.
 #[derive(Clone, Debug, Default)]

@@ -6,10 +6,10 @@ use std::io::BufRead;
 use rustc_hash::FxHashMap;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+use super::cell::{Cell, Problem, SEPARATOR};
+use super::input::Input;
+use super::table::{Advance, Place, Table};
 use crate::error::{Error, Result};
-use crate::log::cell::{Cell, Problem, SEPARATOR};
-use crate::log::input::Input;
-use crate::log::table::{Advance, Place, Table};
 
 /// A file with one JSON object per line.
 pub(super) struct JsonLines {

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::data::{ActionObservation, Alphabet, End, Trajectory};
+use super::episodes::{Book, Source};
+use crate::data::{ActionObservation, Alphabet, End, Renaming, Trajectory};
 use crate::error::{Error, Result};
-use crate::log::episodes::{Book, Source};
-use crate::renaming::Renaming;
 
 /// Trajectories, and how their indices translate into the reader's alphabet.
 pub(super) struct Memory {

@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 use std::path::{Component, Path, PathBuf};
 use std::{fs, io};
 
+use super::Format;
 use crate::error::{Error, Result};
-use crate::log::Format;
 
 /// The files that a path stands for: the logs in a folder, what matches a pattern such as `logs/*.csv`, or the file itself. Numbers in
 /// names count as numbers: `part-2` comes before `part-10`.

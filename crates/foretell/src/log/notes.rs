@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::log::table::{Columns, Table};
+use super::table::{Columns, Table};
 
 /// What a reader noticed that is no error, but that the user should know.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

@@ -6,10 +6,10 @@ use std::panic::{self, AssertUnwindSafe};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 
+use super::batches::Cells;
+use super::cell::Cell;
+use super::table::{Advance, Place, Table};
 use crate::error::{Error, Result};
-use crate::log::batches::Cells;
-use crate::log::cell::Cell;
-use crate::log::table::{Advance, Place, Table};
 
 /// A Parquet file, read batch by batch.
 pub(super) struct Parquet {

@@ -1,6 +1,6 @@
 //! What short texts meant the last time.
 
-use crate::log::cell::{Cell, Problem};
+use super::cell::{Cell, Problem};
 
 /// Remembers what short texts mean, so that names and numbers that come again and again are not parsed again.
 ///

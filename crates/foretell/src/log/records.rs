@@ -5,9 +5,9 @@
 
 use std::io::Read;
 
+use super::cell::Problem;
+use super::input::Input;
 use crate::error::{Error, Result};
-use crate::log::cell::Problem;
-use crate::log::input::Input;
 
 /// The records of a file, one at a time.
 pub(super) struct Records {

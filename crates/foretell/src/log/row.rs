@@ -1,9 +1,9 @@
 //! Reading one row of a table.
 
+use super::cell::{Cell, Problem, SEPARATOR};
+use super::recent::{Meaning, Recent};
+use super::table::{Columns, Observed, Part, Table};
 use crate::data::{Action, Alphabet, End, Observation};
-use crate::log::cell::{Cell, Problem, SEPARATOR};
-use crate::log::recent::{Meaning, Recent};
-use crate::log::table::{Columns, Observed, Part, Table};
 
 /// Reads a cell of a column, or of no column.
 #[inline(always)]

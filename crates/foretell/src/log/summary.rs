@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashSet;
 use serde::Serialize;
 
-use crate::data::{ActionObservation, Alphabet, End, Trajectory};
+use super::{Logs, Notes};
+use crate::data::{ActionObservation, Alphabet, End, Overlap, Propensities, Trajectory};
 use crate::error::Result;
-use crate::log::{Logs, Notes, Overlap};
 
 /// What is in a log, and what looks wrong with it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -45,25 +45,6 @@ pub struct Summary {
     pub notes: Notes,
     /// What looks wrong or deserves attention, in plain sentences.
     pub findings: Vec<String>,
-}
-
-/// How likely the logged actions were.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Propensities {
-    /// The least likely action that was taken.
-    pub least: f64,
-    /// Effective sample size (Kish 1965) if steps are weighted as though all actions had been taken alike, as a share of the steps:
-    /// (Σ 1/π)² / (n Σ 1/π²).
-    pub effective: f64,
-    /// The mean of 1/(|A|·π): about 1 where every action has a chance at every step, less where some have none.
-    pub mean_weight: f64,
-}
-
-impl Propensities {
-    /// Whether some actions had no chance, as the mean weight tells: then no weighting can make up for them.
-    pub fn misses_actions(&self) -> bool {
-        self.mean_weight < 0.9
-    }
 }
 
 /// Lengths of the episodes.

@@ -1,7 +1,7 @@
 //! What the columns of a table mean.
 
+use super::cell::{Cell, Problem};
 use crate::error::{Error, Result};
-use crate::log::cell::{Cell, Problem};
 
 /// A table of a file: named columns, and rows that are visited once.
 pub(super) trait Table: Send {

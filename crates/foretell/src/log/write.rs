@@ -8,12 +8,12 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde::Serialize;
 
+use super::input::{Format, Kind};
+#[cfg(feature = "parquet")]
+use super::write_parquet::ParquetRows;
 use crate::data::{Alphabet, End, Trajectory};
 use crate::error::{Error, Result};
-use crate::file::AtomicFile;
-use crate::log::input::{Format, Kind};
-#[cfg(feature = "parquet")]
-use crate::log::write_parquet::ParquetRows;
+use crate::store::AtomicFile;
 
 /// Writes trajectories as a table that [`Logs`](crate::Logs) can read: episodes and steps are numbered from 0.
 ///

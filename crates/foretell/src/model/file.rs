@@ -4,16 +4,16 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::refined::RefinedHeader;
-use super::{Derived, Model, Refined};
+use super::ensemble::Ensemble;
+use super::latent::{Refined, RefinedHeader};
+use super::linear::{Derived, Model};
+use super::ngram::NGram;
+use super::params::LearnParams;
 use crate::data::{ActionObservation, Alphabet};
-use crate::ensemble::Ensemble;
 use crate::error::{Error, Result};
-use crate::file;
-use crate::moments::Moments;
-use crate::ngram::NGram;
-use crate::params::LearnParams;
-use crate::tensors::{self, Array, Arrays, Kind};
+use crate::learn::Moments;
+use crate::store;
+use crate::store::tensors::{self, Array, Arrays, Kind};
 
 const MODEL: Kind = Kind { name: "model", again: "learn the model again", verb: "learn" };
 
@@ -38,12 +38,12 @@ struct Header {
 impl Model {
     /// Writes the model to a file, which appears whole or not at all.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        file::write(path, &self.to_bytes())
+        store::write(path, &self.to_bytes())
     }
 
     /// [`Model::save`], with the moments it was made of, so that other logs can be added.
     pub fn save_with_moments(&self, moments: &Moments, path: impl AsRef<Path>) -> Result<()> {
-        file::write(path, &self.to_bytes_with_moments(moments))
+        store::write(path, &self.to_bytes_with_moments(moments))
     }
 
     /// What [`Model::save_with_moments`] writes.

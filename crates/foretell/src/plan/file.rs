@@ -4,17 +4,16 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Plan, PlanParams, PlanQ, Planner, Regressor, StateKind};
+use super::planner::{Plan, PlanParams, PlanQ, Planner, Regressor, StateKind};
+use super::tree_q::{Ensembles, TreeQ};
+use super::window::{Recent, WindowArrays, WindowQ};
 use crate::data::{Action, Alphabet};
 use crate::error::{Error, Result};
-use crate::file;
-use crate::filter::Filter;
-use crate::model::Model;
+use crate::model::{Filter, Model};
 use crate::pomdp::solve::AlphaVector;
-use crate::tensors::{self, Array, Arrays, Kind};
-use crate::tree_q::{Ensembles, TreeQ};
+use crate::store;
+use crate::store::tensors::{self, Array, Arrays, Kind};
 use crate::trees::{Forest, ForestArrays};
-use crate::window::{Recent, WindowArrays, WindowQ};
 
 const POLICY: Kind = Kind { name: "policy", again: "plan again", verb: "plan" };
 
@@ -40,7 +39,7 @@ struct Trees {
 impl Plan {
     /// Writes the plan to a file, which appears whole or not at all.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        file::write(path, &self.to_bytes())
+        store::write(path, &self.to_bytes())
     }
 
     /// Reads a plan that [`Plan::save`] wrote.

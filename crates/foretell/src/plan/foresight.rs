@@ -1,12 +1,8 @@
 //! How well logs are foretold by the model, and by the last steps alone: what predicts better knows more to decide by.
 
-use crate::data::Trajectory;
-use crate::filter::{Filter, PredictiveState};
-use crate::model::Model;
-use crate::ngram::{Counter, NGram, Past};
-use crate::params::Weighting;
-use crate::sequence::Fingerprints;
-use crate::source::batches;
+use crate::data::{Fingerprints, Trajectory};
+use crate::learn::batches;
+use crate::model::{Counter, Filter, Model, NGram, Past, PredictiveState, Weighting};
 
 /// One of so many episodes is held out.
 const HELD_OUT: usize = 10;

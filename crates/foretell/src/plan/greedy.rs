@@ -1,14 +1,14 @@
 //! A plan at work: the policy that takes the best action.
 
-use super::average;
+use super::planner::average;
+use super::tree_q::TreeQ;
+use super::window::WindowMemory;
 use crate::data::{Action, ActionObservation};
-use crate::filter::Filter;
-use crate::model::dot;
-use crate::policy::{Policy, best};
+use crate::math::dot;
+use crate::model::Filter;
 use crate::pomdp::solve::AlphaVector;
 use crate::rng::Rng;
-use crate::tree_q::TreeQ;
-use crate::window::WindowMemory;
+use crate::system::{Policy, best};
 
 /// Takes the action with the largest Q̂.
 pub struct Greedy<'p> {

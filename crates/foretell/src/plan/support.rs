@@ -3,12 +3,13 @@
 use serde::Serialize;
 
 use super::Plan;
+use super::experience::Steps;
+use super::visits::Visits;
 use crate::data::Trajectory;
 use crate::error::Result;
-use crate::experience::Steps;
-use crate::model::{Model, dot};
+use crate::math::dot;
+use crate::model::Model;
 use crate::rng::Seed;
-use crate::visits::Visits;
 
 /// How often what a plan would do had been tried in states like those of the logs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]

@@ -6,8 +6,8 @@ use rustc_hash::FxHashMap;
 
 use crate::data::{Action, ActionObservation, Alphabet, Observation};
 use crate::error::{Error, Result};
-use crate::policy::Policy;
 use crate::rng::Rng;
+use crate::system::Policy;
 
 /// A policy that acts in a system with another alphabet.
 pub struct Translated<P> {

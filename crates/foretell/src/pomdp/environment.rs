@@ -2,8 +2,8 @@
 
 use super::Pomdp;
 use crate::data::{Action, Alphabet, Observation};
-use crate::env::{Environment, Outcome};
 use crate::rng::Rng;
+use crate::system::{Environment, Outcome};
 
 /// A finite POMDP in one of its states. Before the first reset that is the first state it can start in.
 #[derive(Clone, Debug)]

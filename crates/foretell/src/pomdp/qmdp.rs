@@ -2,8 +2,8 @@
 
 use super::{Belief, Pomdp};
 use crate::data::{Action, ActionObservation};
-use crate::policy::{Policy, best};
 use crate::rng::Rng;
+use crate::system::{Policy, best};
 
 /// Q_t(s, a) of the fully observed system, for every number of steps to go.
 #[derive(Clone, Debug)]

@@ -20,8 +20,8 @@ pub use point_based::{Gap, PointBased, Round};
 use super::{Belief, Pomdp};
 use crate::data::{Action, ActionObservation};
 use crate::error::Result;
-use crate::policy::{Policy, best};
 use crate::rng::Rng;
+use crate::system::{Policy, best};
 use system::System;
 
 /// A value for every state, and the action to take where this vector is the largest of all.

@@ -5,15 +5,15 @@ use faer::{Mat, Side};
 use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 
-use super::LANES;
 use super::data::Data;
 use super::expect::Lane;
 use super::latent::Latent;
 use super::layout::START;
+use super::refinement::LANES;
 use crate::error::Result;
+use crate::math::Mean;
 use crate::model::Model;
 use crate::pomdp::{Learned, Pomdp, RewardRule, Row};
-use crate::returns::Mean;
 
 /// Rewards of a pair (a, o′) that differ by no more are the same: a log has so many digits.
 const SAME_REWARD: f64 = 1e-9;

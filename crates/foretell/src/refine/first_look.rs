@@ -7,12 +7,10 @@ use super::cluster;
 use super::data::Data;
 use super::latent::{HardCounts, Latent, Triple};
 use super::layout::{Layout, START};
-use super::params::StateLayout;
-use super::{Candidate, MODES};
+use super::refinement::MODES;
 use crate::data::{ActionObservation, Trajectory};
 use crate::error::{Error, Result};
-use crate::filter::{Filter, PredictiveState};
-use crate::model::Model;
+use crate::model::{Candidate, Filter, Model, PredictiveState, StateLayout};
 use crate::rng::Seed;
 
 /// Steps whose predictive states are clustered.

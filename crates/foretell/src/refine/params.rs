@@ -6,24 +6,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::params::parameters;
-
-/// What latent states have to do with observations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-pub enum StateLayout {
-    /// What foretells held-out episodes best
-    Auto,
-    /// Each state emits one observation: where observations are clear, but alike in many places
-    Owned,
-    /// A state may emit any observation: where observations are noisy
-    Free,
-    /// The observation itself and a hidden mode that changes by itself
-    Modes,
-    /// A state may emit any observation, and EM begins at random: plain Baum–Welch, to compare with
-    Dense,
-}
+use crate::model::StateLayout;
+use crate::parameters;
 
 /// How many latent states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,10 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::latent::Latent;
-use super::{Candidate, EmRound, Fit, Refinement};
-use crate::checkpoint::AGAIN;
+use super::refinement::{EmRound, Fit, Refinement};
 use crate::error::Result;
-use crate::tensors::{self, Array, Arrays, Kind};
+use crate::model::Candidate;
+use crate::store::AGAIN;
+use crate::store::tensors::{self, Array, Arrays, Kind};
 
 const REFINEMENT: Kind = Kind { name: "checkpoint of a refinement", again: AGAIN, verb: "refine --checkpoint" };
 

@@ -2,14 +2,19 @@
 
 use rustc_hash::FxHashSet;
 
-use super::latent::HardCounts;
+use super::data::Data;
+use super::latent::{HardCounts, Latent};
 use super::layout::Layout;
-use super::*;
+use super::refinement::*;
+use super::{RefineParams, StateCount};
 use crate::data::{ActionObservation, Alphabet, End, Trajectory};
 use crate::domains;
+use crate::error::Result;
 use crate::learn::learn;
-use crate::params::LearnParams;
+use crate::log::Logs;
+use crate::model::{LearnParams, Model, StateLayout};
 use crate::rng::Seed;
+use crate::store::Checkpoint;
 
 /// Two actions, two observations that go on and one that ends.
 fn alphabet() -> Alphabet {

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use foretell::History;
-use foretell::diagnose::{Coverage, Diagnosis, MatrixSparsity, Spectrum, StepScore, Tried};
+use foretell::judge::diagnose::{Coverage, Diagnosis, MatrixSparsity, Spectrum, StepScore, Tried};
 
 use crate::report::{count, percent, plural, table};
 

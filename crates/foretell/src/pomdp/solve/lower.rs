@@ -5,7 +5,7 @@ use super::bounds::blind;
 use super::system::{Point, Successor, System};
 use crate::data::Action;
 use crate::error::Result;
-use crate::policy::best;
+use crate::system::best;
 
 /// Vectors are pruned when there are twice as many as were left the last time, and at least so many: to compare each with the
 /// beliefs of all others costs the square of their number.

@@ -5,8 +5,8 @@ use super::lower::Lower;
 use super::system::{Point, Successor, System};
 use super::upper::Upper;
 use crate::error::{Error, Result};
-use crate::policy::best;
 use crate::pomdp::Pomdp;
+use crate::system::best;
 
 /// A trial aims at this share of the gap at the start: near 1 it stays shallow, where bounds are worth the most.
 const AIM: f64 = 0.9;

@@ -1,0 +1,284 @@
+//! Algorithm 2 of the paper: sample, learn, plan, and again with what was planned.
+
+mod saved;
+
+use serde::{Deserialize, Serialize};
+
+use crate::data::Trajectory;
+use crate::domains::{self, Domain};
+use crate::error::{Error, Result};
+use crate::learn::learn;
+use crate::log::Logs;
+use crate::model::{LearnParams, Model};
+use crate::parameters;
+use crate::plan::{Plan, PlanParams, Round, plan};
+use crate::refine::{RefineParams, refine, refine_as};
+use crate::rng::Seed;
+use crate::store::Checkpoint;
+use crate::system::{Exploring, Uniform};
+
+/// The state of an agent's models: smaller than the best for predictions, which plans better.
+const RANK: usize = 20;
+/// Planning looks no further ahead than this discount, whatever the domain's.
+const LARGEST_DISCOUNT: f64 = 0.99;
+
+/// The default recipe of an agent's models.
+pub fn learning() -> LearnParams {
+    LearnParams { rank: RANK, ..LearnParams::default() }
+}
+
+/// The discount with which an agent plans where returns have another.
+pub fn planning_discount(discount: f64) -> f64 {
+    discount.min(LARGEST_DISCOUNT)
+}
+
+/// Who acts while episodes are sampled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+pub enum Sampling {
+    /// Every action alike, in all rounds
+    Uniform,
+    /// Every action alike in the first round; then the plan so far, but every action alike with probability ε
+    EpsilonGreedy,
+}
+
+parameters! {
+    /// What the agent needs to know.
+    AgentParams,
+    /// Changes to the defaults: one optional value for each field of [`AgentParams`].
+    AgentOverrides, "Agent",
+    /// N, rounds of sampling, learning and planning
+    agent_rounds: usize,
+    /// Episodes sampled in all, shared out among the rounds
+    episodes: usize,
+    /// Who acts while episodes are sampled
+    sampling: Sampling,
+    /// ε, the share of actions taken at random once there is a plan
+    epsilon: f64,
+    /// Whether models are refined into POMDPs before planning
+    refine: bool,
+}
+
+impl Default for AgentParams {
+    fn default() -> Self {
+        AgentParams { agent_rounds: 5, episodes: 10_000, sampling: Sampling::EpsilonGreedy, epsilon: 0.3, refine: true }
+    }
+}
+
+impl AgentParams {
+    /// Checks every value once, at the door.
+    pub fn validate(&self) -> Result<()> {
+        if self.agent_rounds == 0 {
+            return Err(Error::parameter("agent_rounds", self.agent_rounds, "must be at least 1"));
+        }
+        if self.episodes < self.agent_rounds {
+            return Err(Error::parameter(
+                "episodes",
+                self.episodes,
+                format!("must be at least {}, one a round", self.agent_rounds),
+            ));
+        }
+        if !(0.0..=1.0).contains(&self.epsilon) {
+            return Err(Error::parameter("epsilon", self.epsilon, "must be between 0 and 1"));
+        }
+        Ok(())
+    }
+
+    /// Episodes that a round samples, counted from 0: rounds get equal shares, the first what is left over as well.
+    pub fn share(&self, round: usize) -> usize {
+        self.episodes / self.agent_rounds + if round == 0 { self.episodes % self.agent_rounds } else { 0 }
+    }
+}
+
+/// An agent in a domain: each item of the iterator is a round.
+pub struct Agent<'d> {
+    domain: &'d Domain,
+    params: AgentParams,
+    learning: LearnParams,
+    planning: PlanParams,
+    seed: Seed,
+    /// Rounds done, and how far the next one is.
+    round: usize,
+    stage: Stage,
+    episodes: Vec<Trajectory>,
+    /// What each round's plan is worth by its own estimate.
+    promised: Vec<Option<f64>>,
+    /// Of this round, once there is one.
+    model: Option<Model>,
+    plan: Option<Plan>,
+    checkpoint: Option<&'d mut Checkpoint>,
+    /// Who acts instead of what [`AgentParams::sampling`] says.
+    guide: Option<Plan>,
+}
+
+/// How far a round is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Stage {
+    Begun,
+    Sampled,
+    Learned,
+    Refined,
+}
+
+/// What a round of the agent did.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AgentRound {
+    /// From 1.
+    pub number: usize,
+    /// Episodes sampled so far.
+    pub episodes: usize,
+    /// The last round of fitted-Q.
+    pub fitted: Option<Round>,
+}
+
+impl<'d> Agent<'d> {
+    /// Before the first round. Models and plans come from all episodes sampled so far.
+    pub fn new(
+        domain: &'d Domain,
+        params: AgentParams,
+        learning: LearnParams,
+        planning: PlanParams,
+        seed: Seed,
+    ) -> Result<Agent<'d>> {
+        params.validate()?;
+        learning.validate()?;
+        planning.validate()?;
+        Ok(Agent {
+            domain,
+            params,
+            learning,
+            planning,
+            seed,
+            round: 0,
+            stage: Stage::Begun,
+            episodes: Vec::new(),
+            promised: Vec::new(),
+            model: None,
+            plan: None,
+            checkpoint: None,
+            guide: None,
+        })
+    }
+
+    /// Goes on from where a checkpoint says, and saves there whenever it has sampled, learned, refined or planned; while it refines,
+    /// when it is due.
+    pub fn checkpointed(mut self, checkpoint: &'d mut Checkpoint) -> Result<Agent<'d>> {
+        if let Some(bytes) = checkpoint.load(saved::PART)? {
+            self.restore(&bytes, &checkpoint.path(saved::PART).display().to_string())?;
+        }
+        self.checkpoint = Some(checkpoint);
+        Ok(self)
+    }
+
+    /// Lets a given policy act while episodes are sampled, in all rounds, but every action alike with probability ε.
+    pub fn guided_by(self, policy: Plan) -> Agent<'d> {
+        Agent { guide: Some(policy), ..self }
+    }
+
+    /// All episodes sampled so far, over the domain's alphabet.
+    pub fn episodes(&self) -> &[Trajectory] {
+        &self.episodes
+    }
+
+    /// Rounds done so far.
+    pub fn rounds(&self) -> usize {
+        self.round
+    }
+
+    /// What the plan of each round so far is worth at the start, by its own estimate.
+    pub fn promised(&self) -> &[Option<f64>] {
+        &self.promised
+    }
+
+    /// The plan of the last round.
+    pub fn plan(&self) -> Option<&Plan> {
+        self.plan.as_ref()
+    }
+
+    fn sample(&mut self) -> Result<()> {
+        let AgentParams { sampling, epsilon, .. } = self.params;
+        let share = self.params.share(self.round);
+        let seed = self.seed.stream("agent").index(self.round as u64);
+        let (domain, actions) = (self.domain, self.domain.alphabet().actions().len());
+        let current = self.plan.as_ref().filter(|_| sampling == Sampling::EpsilonGreedy);
+        match self.guide.as_ref().or(current) {
+            Some(plan) => {
+                let greedy = plan.policies_for(domain.alphabet())?;
+                let policy = || Exploring::new(greedy(), epsilon, actions);
+                self.episodes.extend(domains::sample_with(domain, policy, share, domain.horizon, seed));
+            }
+            None => self.episodes.extend(domains::sample_with(domain, || Uniform { actions }, share, domain.horizon, seed)),
+        }
+        Ok(())
+    }
+
+    /// Does what comes next; a round is done once there is a plan.
+    fn advance(&mut self) -> Result<Option<AgentRound>> {
+        match self.stage {
+            Stage::Begun => {
+                self.sample()?;
+                self.reach(Stage::Sampled)?;
+            }
+            Stage::Sampled => {
+                self.model = Some(learn(&self.logs(), &self.learning)?);
+                self.reach(Stage::Learned)?;
+            }
+            Stage::Learned if self.params.refine => self.refine()?,
+            Stage::Learned | Stage::Refined => return self.make_plan().map(Some),
+        }
+        Ok(None)
+    }
+
+    fn logs(&self) -> Logs {
+        Logs::memory(self.domain.alphabet().clone(), self.episodes.clone())
+    }
+
+    fn refine(&mut self) -> Result<()> {
+        let (logs, params) = (self.logs(), RefineParams::default());
+        let model = self.model.as_ref().expect("a model was learned");
+        // Each round has a part of its own: that of the last may still be there.
+        let part = format!("refinement-{}", self.round);
+        self.model = Some(match &mut self.checkpoint {
+            Some(checkpoint) => refine_as(&part, checkpoint, model, &logs, &params)?,
+            None => refine(model, &logs, &params)?,
+        });
+        self.reach(Stage::Refined)?;
+        self.checkpoint.as_mut().map_or(Ok(()), |checkpoint| checkpoint.remove(&part))
+    }
+
+    fn make_plan(&mut self) -> Result<AgentRound> {
+        let model = self.model.as_ref().expect("a model was learned");
+        let episodes = self.logs().open(model.alphabet().clone())?.collect::<Result<Vec<_>>>()?;
+        let mut fitted = None;
+        self.plan = Some(plan(model, &episodes, &self.planning, &mut |round| fitted = Some(round))?);
+        self.promised.push(fitted.map(|round| round.start_value).filter(|value| value.is_finite()));
+        self.model = None;
+        self.round += 1;
+        self.reach(Stage::Begun)?;
+        Ok(AgentRound { number: self.round, episodes: self.episodes.len(), fitted })
+    }
+
+    /// Saves what there is: every stage takes long.
+    fn reach(&mut self, stage: Stage) -> Result<()> {
+        self.stage = stage;
+        let bytes = self.checkpoint.is_some().then(|| self.to_bytes());
+        self.checkpoint.iter_mut().zip(bytes).try_for_each(|(checkpoint, bytes)| checkpoint.save(saved::PART, &bytes))
+    }
+}
+
+impl Iterator for Agent<'_> {
+    type Item = Result<AgentRound>;
+
+    fn next(&mut self) -> Option<Result<AgentRound>> {
+        if self.round == self.params.agent_rounds {
+            return None;
+        }
+        loop {
+            if let Some(round) = self.advance().transpose() {
+                return Some(round);
+            }
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! What logs are made of: symbols, trajectories, batches of episodes, and sequences of steps as keys.
+
+mod symbols;
+mod trajectory;
+mod overlap;
+mod episodes;
+mod translation;
+mod sequence;
+
+pub(crate) use episodes::{Episode, Episodes};
+pub(crate) use overlap::Overlap;
+pub use overlap::Propensities;
+pub(crate) use sequence::{EMPTY, Fingerprints, Vocabulary, extend, mix};
+pub use symbols::{Action, ActionObservation, Alphabet, Observation, ObservationSymbol};
+pub use trajectory::{Cut, CutRule, End, Trajectory};
+pub(crate) use translation::Renaming;

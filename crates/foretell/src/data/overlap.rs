@@ -1,0 +1,66 @@
+//! How far the actions of logs were from being taken alike.
+
+use serde::{Deserialize, Serialize};
+
+use super::trajectory::Trajectory;
+
+/// How likely the logged actions were.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Propensities {
+    /// The least likely action that was taken.
+    pub least: f64,
+    /// Effective sample size (Kish 1965) if steps are weighted as though all actions had been taken alike, as a share of the steps:
+    /// (Σ 1/π)² / (n Σ 1/π²).
+    pub effective: f64,
+    /// The mean of 1/(|A|·π): about 1 where every action has a chance at every step, less where some have none.
+    pub mean_weight: f64,
+}
+
+impl Propensities {
+    /// Whether some actions had no chance, as the mean weight tells: then no weighting can make up for them.
+    pub fn misses_actions(&self) -> bool {
+        self.mean_weight < 0.9
+    }
+}
+
+/// Sums over the probabilities with which actions were taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Overlap {
+    steps: u64,
+    /// Steps whose probability is known.
+    known: u64,
+    /// The least π.
+    least: Option<f64>,
+    /// Σ 1/π
+    inverses: f64,
+    /// Σ 1/π²
+    squares: f64,
+}
+
+impl Overlap {
+    pub(crate) fn add(&mut self, z: &Trajectory) {
+        self.steps += z.steps.len() as u64;
+        self.known += z.action_probabilities.len() as u64;
+        for p in &z.action_probabilities {
+            let inverse = 1.0 / p;
+            self.least = Some(self.least.map_or(*p, |least| least.min(*p)));
+            self.inverses += inverse;
+            self.squares += inverse * inverse;
+        }
+    }
+
+    pub(crate) fn merge(&mut self, other: &Overlap) {
+        self.steps += other.steps;
+        self.known += other.known;
+        self.least = self.least.into_iter().chain(other.least).reduce(f64::min);
+        self.inverses += other.inverses;
+        self.squares += other.squares;
+    }
+
+    /// Among so many actions; `None` where a step does not tell, or there is none.
+    pub(crate) fn propensities(&self, actions: usize) -> Option<Propensities> {
+        let effective = self.inverses.powi(2) / (self.steps as f64 * self.squares);
+        let mean_weight = self.inverses / (self.steps as f64 * actions as f64);
+        self.least.filter(|_| self.known == self.steps).map(|least| Propensities { least, effective, mean_weight })
+    }
+}

@@ -1,0 +1,238 @@
+//! Actions, observations, and the alphabet that names them.
+
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+/// An action, as an index into [`Alphabet::actions`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Action(pub u32);
+
+/// An observation, as an index into [`Alphabet::observations`].
+///
+/// An observation that ends the episode is another symbol than the same observation that does not, so that
+/// termination is predicted like anything else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Observation(pub u32);
+
+/// One step, `ao`: an action and the observation that answered it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ActionObservation {
+    /// a
+    pub action: Action,
+    /// o
+    pub observation: Observation,
+}
+
+impl ActionObservation {
+    /// The pair of the `a`-th action and the `o`-th observation.
+    pub fn new(a: u32, o: u32) -> Self {
+        ActionObservation { action: Action(a), observation: Observation(o) }
+    }
+}
+
+/// The name of an observation, and whether it ends the episode.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ObservationSymbol {
+    /// As in the logs.
+    pub name: String,
+    /// Nothing follows it.
+    pub terminal: bool,
+}
+
+impl std::fmt::Display for ObservationSymbol {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}{}", self.name, if self.terminal { " [end]" } else { "" })
+    }
+}
+
+/// Names ⇄ indices of actions and observations, in order of first appearance.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Names", into = "Names")]
+pub struct Alphabet {
+    actions: Vec<String>,
+    observations: Vec<ObservationSymbol>,
+    action_ids: FxHashMap<String, Action>,
+    /// For each name, the symbol that goes on and the one that ends the episode.
+    observation_ids: FxHashMap<String, [Option<Observation>; 2]>,
+    observes_rewards: bool,
+}
+
+/// The serialised form of an [`Alphabet`].
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Names {
+    actions: Vec<String>,
+    observations: Vec<ObservationSymbol>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    observes_rewards: bool,
+}
+
+impl From<Names> for Alphabet {
+    fn from(names: Names) -> Self {
+        let mut alphabet = Alphabet { observes_rewards: names.observes_rewards, ..Alphabet::default() };
+        for action in &names.actions {
+            alphabet.intern_action(action);
+        }
+        for symbol in &names.observations {
+            alphabet.intern(&symbol.name, symbol.terminal);
+        }
+        alphabet
+    }
+}
+
+impl From<Alphabet> for Names {
+    fn from(alphabet: Alphabet) -> Self {
+        let Alphabet { actions, observations, observes_rewards, .. } = alphabet;
+        Names { actions, observations, observes_rewards }
+    }
+}
+
+impl Alphabet {
+    /// An alphabet whose observations tell the reward as well: logs that are read into it have symbols like `growl(-1)`.
+    pub fn observing_rewards() -> Alphabet {
+        Alphabet { observes_rewards: true, ..Alphabet::default() }
+    }
+
+    /// Whether its observations tell the reward as well.
+    pub fn observes_rewards(&self) -> bool {
+        self.observes_rewards
+    }
+
+    /// Names of the actions; [`Action`] indexes them.
+    pub fn actions(&self) -> &[String] {
+        &self.actions
+    }
+
+    /// The observation symbols; [`Observation`] indexes them.
+    pub fn observations(&self) -> &[ObservationSymbol] {
+        &self.observations
+    }
+
+    /// The action of that name, if there is one.
+    pub fn action(&self, name: &str) -> Option<Action> {
+        self.action_ids.get(name).copied()
+    }
+
+    /// The observation of that name that does not end the episode, if there is one.
+    pub fn observation(&self, name: &str) -> Option<Observation> {
+        self.observation_ids.get(name)?[0]
+    }
+
+    /// The observation of that name that ends the episode, if there is one.
+    pub fn terminal_observation(&self, name: &str) -> Option<Observation> {
+        self.observation_ids.get(name)?[1]
+    }
+
+    /// The observation that has the name of a symbol of another alphabet, and ends the episode if that one does.
+    pub fn same_observation(&self, symbol: &ObservationSymbol) -> Option<Observation> {
+        if symbol.terminal { self.terminal_observation(&symbol.name) } else { self.observation(&symbol.name) }
+    }
+
+    /// The action of that name, added if it is new.
+    pub fn intern_action(&mut self, name: &str) -> Action {
+        if let Some(&a) = self.action_ids.get(name) {
+            return a;
+        }
+        let a = Action(self.actions.len() as u32);
+        self.actions.push(name.to_string());
+        self.action_ids.insert(name.to_string(), a);
+        a
+    }
+
+    /// The observation of that name that does not end the episode, added if it is new.
+    pub fn intern_observation(&mut self, name: &str) -> Observation {
+        self.intern(name, false)
+    }
+
+    /// The observation of that name that ends the episode, added if it is new.
+    pub fn intern_terminal_observation(&mut self, name: &str) -> Observation {
+        self.intern(name, true)
+    }
+
+    /// The observation of that name and ending, added if it is new.
+    pub(crate) fn intern(&mut self, name: &str, terminal: bool) -> Observation {
+        if let Some(&[goes_on, ends]) = self.observation_ids.get(name)
+            && let Some(o) = if terminal { ends } else { goes_on }
+        {
+            return o;
+        }
+        let o = Observation(self.observations.len() as u32);
+        self.observations.push(ObservationSymbol { name: name.to_string(), terminal });
+        self.observation_ids.entry(name.to_string()).or_default()[usize::from(terminal)] = Some(o);
+        o
+    }
+
+    /// The name of an action.
+    pub fn action_name(&self, a: Action) -> &str {
+        &self.actions[a.0 as usize]
+    }
+
+    /// The name of an observation and whether it ends the episode.
+    pub fn symbol(&self, o: Observation) -> &ObservationSymbol {
+        &self.observations[o.0 as usize]
+    }
+
+    /// Whether the observation ends the episode.
+    pub fn is_terminal(&self, o: Observation) -> bool {
+        self.observations[o.0 as usize].terminal
+    }
+}
+
+impl ObservationSymbol {
+    /// The symbol that tells the reward as well; the same, if it does already.
+    pub fn with_reward(&self, reward: f64) -> ObservationSymbol {
+        if self.split_reward().is_some_and(|(_, told)| told == reward) {
+            return self.clone();
+        }
+        // Without the sign of a zero.
+        ObservationSymbol { name: format!("{}({})", self.name, reward + 0.0), terminal: self.terminal }
+    }
+
+    /// The symbol without the reward, and the reward, of one that tells it.
+    pub fn split_reward(&self) -> Option<(ObservationSymbol, f64)> {
+        let (name, reward) = self.name.strip_suffix(')')?.rsplit_once('(')?;
+        Some((ObservationSymbol { name: name.to_string(), terminal: self.terminal }, reward.parse().ok()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_observation_is_another_symbol() {
+        let mut alphabet = Alphabet::default();
+        let o = alphabet.intern_observation("wall");
+        let end = alphabet.intern_terminal_observation("wall");
+        assert_ne!(o, end);
+        assert_eq!(alphabet.observation("wall"), Some(o));
+        assert_eq!(alphabet.terminal_observation("wall"), Some(end));
+        assert!(alphabet.is_terminal(end) && !alphabet.is_terminal(o));
+        assert_eq!(alphabet.symbol(end).to_string(), "wall [end]");
+    }
+
+    #[test]
+    fn an_alphabet_survives_json() {
+        let mut alphabet = Alphabet::default();
+        alphabet.intern_action("N");
+        alphabet.intern_terminal_observation("goal");
+        alphabet.intern_observation("goal");
+        for alphabet in [alphabet.clone(), Alphabet { observes_rewards: true, ..alphabet }] {
+            let json = serde_json::to_string(&alphabet).unwrap();
+            assert_eq!(serde_json::from_str::<Alphabet>(&json).unwrap(), alphabet);
+        }
+    }
+
+    #[test]
+    fn a_reward_is_split_from_its_symbol() {
+        let symbol = ObservationSymbol { name: "door (left)".into(), terminal: true };
+        for reward in [0.1 + 0.2, -100.0, 1e-300, 0.0] {
+            assert_eq!(symbol.with_reward(reward).split_reward(), Some((symbol.clone(), reward)));
+        }
+        assert_eq!(symbol.with_reward(-0.0), symbol.with_reward(0.0));
+        assert_eq!(symbol.with_reward(2.0).with_reward(2.0), symbol.with_reward(2.0));
+        assert_ne!(symbol.with_reward(2.0).with_reward(1.0), symbol.with_reward(2.0));
+        assert_eq!(symbol.split_reward(), None);
+    }
+}

@@ -1,0 +1,120 @@
+//! Episodes as they were logged, and where a trajectory may be cut into a history, the next step and a future.
+
+use serde::{Deserialize, Serialize};
+
+use super::symbols::ActionObservation;
+
+/// How an episode ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum End {
+    /// The system ended it: nothing follows, and that is information.
+    Terminated,
+    /// The record stops; what would have followed is unknown.
+    Truncated,
+}
+
+/// One episode, z = ao_1 … ao_L.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trajectory {
+    /// ao_1 … ao_L
+    pub steps: Vec<ActionObservation>,
+    /// r_1 … r_L; `None` where the log has no reward.
+    pub rewards: Vec<Option<f64>>,
+    /// π(a_t | h_t) of the logging policy for each step, or empty where the log does not tell.
+    pub action_probabilities: Vec<f64>,
+    /// How it ended.
+    pub end: End,
+}
+
+/// A place in a trajectory where a history ends and tests begin.
+#[derive(Clone, Copy, Debug)]
+pub struct Cut<'a> {
+    steps: &'a [ActionObservation],
+    t: usize,
+}
+
+impl<'a> Cut<'a> {
+    /// h = ao_1 … ao_t
+    pub fn history(&self) -> &'a [ActionObservation] {
+        &self.steps[..self.t]
+    }
+
+    /// ao_{t+1}
+    pub fn next(&self) -> ActionObservation {
+        self.steps[self.t]
+    }
+
+    /// ao_{t+1} ao_{t+2} …: its prefixes are the tests that succeed after the history.
+    pub fn future(&self) -> &'a [ActionObservation] {
+        &self.steps[self.t..]
+    }
+
+    /// ao_{t+2} ao_{t+3} …: its prefixes are the tests that succeed after the history and `next`.
+    pub fn after_next(&self) -> &'a [ActionObservation] {
+        &self.steps[self.t + 1..]
+    }
+}
+
+/// Which cuts of a trajectory are used: the one convention all sums of the learner share.
+///
+/// A cut at t needs room for `next` and for the longest test, t + 1 + `room` ≤ L. If late histories could not see
+/// long tests, the rank of Σ_TH would be inflated. After termination nothing happens, which is known, so a
+/// terminated episode has that room at every cut: but only cuts that would have had it if the episode had gone on
+/// may be used, else cuts near the time limit are kept just when the episode ends there, and termination is
+/// overestimated. `limit`, the length of the longest truncated episode, stands for that time limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CutRule {
+    /// Pairs needed after `next`: the length of the longest test.
+    pub room: usize,
+    /// Length at which episodes are truncated; `None` where none is.
+    pub limit: Option<usize>,
+}
+
+impl CutRule {
+    /// Every place of a trajectory is a cut, whatever follows (the ragged estimate that the paper prints).
+    pub const RAGGED: CutRule = CutRule { room: 0, limit: None };
+
+    /// How many cuts (t = 0, 1, …) a trajectory of `length` steps has.
+    pub fn count(&self, length: usize, end: End) -> usize {
+        match end {
+            End::Truncated => length.saturating_sub(self.room),
+            End::Terminated => length.min(self.limit.map_or(length, |limit| limit.saturating_sub(self.room))),
+        }
+    }
+}
+
+impl Trajectory {
+    /// The places where it is cut into a history, the next step and a future.
+    pub fn cuts(&self, rule: CutRule) -> impl Iterator<Item = Cut<'_>> {
+        (0..rule.count(self.steps.len(), self.end)).map(|t| Cut { steps: &self.steps, t })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cuts_leave_room_for_next_and_the_longest_test() {
+        let rule = CutRule { room: 2, limit: Some(13) };
+        assert_eq!(rule.count(13, End::Truncated), 11); // t = 0..=10: 10 + 1 + 2 = 13
+        assert_eq!(rule.count(2, End::Truncated), 0);
+        assert_eq!(rule.count(5, End::Terminated), 5); // after termination nothing happens, and that is known
+        assert_eq!(rule.count(13, End::Terminated), 11); // but t = 11, 12 would be kept only because it ended there
+        assert_eq!(CutRule { limit: None, ..rule }.count(13, End::Terminated), 13);
+        assert_eq!(CutRule::RAGGED.count(13, End::Truncated), 13);
+    }
+
+    #[test]
+    fn a_cut_splits_the_steps_without_loss() {
+        let steps: Vec<_> = (0..5).map(|i| ActionObservation::new(i, 0)).collect();
+        let z = Trajectory { steps: steps.clone(), rewards: vec![None; 5], action_probabilities: vec![], end: End::Truncated };
+        for (t, cut) in z.cuts(CutRule { room: 1, limit: None }).enumerate() {
+            assert_eq!(cut.history(), &steps[..t]);
+            assert_eq!(cut.next(), steps[t]);
+            assert_eq!(cut.future(), &steps[t..]);
+            assert_eq!(cut.after_next(), &steps[t + 1..]);
+        }
+    }
+}

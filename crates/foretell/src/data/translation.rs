@@ -1,0 +1,39 @@
+//! The same names under other numbers.
+
+use super::symbols::{Action, ActionObservation, Alphabet, Observation};
+
+/// How the symbols of one alphabet are called in another.
+pub(crate) struct Renaming {
+    actions: Vec<Action>,
+    observations: Vec<Observation>,
+}
+
+impl Renaming {
+    /// Adds the names of `from` that are new behind those of `to`.
+    pub(crate) fn new(from: &Alphabet, to: &mut Alphabet) -> Renaming {
+        let actions = from.actions().iter().map(|name| to.intern_action(name)).collect();
+        let mut intern = |name: &str, terminal: bool| match terminal {
+            true => to.intern_terminal_observation(name),
+            false => to.intern_observation(name),
+        };
+        let observations = from.observations().iter().map(|symbol| intern(&symbol.name, symbol.terminal)).collect();
+        Renaming { actions, observations }
+    }
+
+    /// A pair of the first alphabet.
+    pub(crate) fn pair(&self, ao: ActionObservation) -> ActionObservation {
+        self.known_pair(ao).expect("the pair is one of the alphabet")
+    }
+
+    /// The same; `None` if the alphabet does not have it.
+    pub(crate) fn known_pair(&self, ao: ActionObservation) -> Option<ActionObservation> {
+        let action = *self.actions.get(ao.action.0 as usize)?;
+        let observation = *self.observations.get(ao.observation.0 as usize)?;
+        Some(ActionObservation { action, observation })
+    }
+
+    /// An observation of the first alphabet.
+    pub(crate) fn observation(&self, o: Observation) -> Observation {
+        self.observations[o.0 as usize]
+    }
+}

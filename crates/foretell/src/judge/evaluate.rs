@@ -1,0 +1,393 @@
+//! Honest scores: log-likelihood by horizon with intervals, calibration, baselines and the truth side by side.
+
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+use serde::Serialize;
+
+use crate::data::{ActionObservation, Alphabet, Trajectory};
+use crate::error::{Error, Result};
+use crate::log::Logs;
+use crate::math::Z95;
+use crate::model::{Filter, Model, NGramFilter, PredictiveState, UniformFilter};
+use crate::pomdp::{Belief, Pomdp};
+
+/// Episodes scored as one task.
+const CHUNK: usize = 64;
+/// Episodes held at once.
+const HELD: usize = 4096;
+/// Equal bins of predicted probability.
+const BINS: usize = 10;
+/// Mean log-likelihood of the first `horizon` observations given the actions, ln P(o_1 … o_n ‖ a_1 … a_n).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct HorizonScore {
+    /// n
+    pub horizon: usize,
+    /// Mean over the episodes that are at least that long, nats.
+    pub log_likelihood: f64,
+    /// Half the width of its 95 % interval.
+    pub ci95: f64,
+    /// How many episodes are that long.
+    pub episodes: u64,
+}
+
+/// Predictions of a probability in a bin, and how often they came true.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct CalibrationBin {
+    /// Mean predicted probability.
+    pub predicted: f64,
+    /// Share that came true.
+    pub observed: f64,
+    /// Predictions in the bin, one for each step and observation.
+    pub predictions: u64,
+}
+
+impl CalibrationBin {
+    /// Half the width of a 95 % interval of the share that came true, √(q(1 − q)/n) · 1.96, as if predictions were independent.
+    pub fn ci95(&self) -> f64 {
+        Z95 * (self.observed * (1.0 - self.observed) / self.predictions.max(1) as f64).sqrt()
+    }
+}
+
+/// How sure an ensemble is, and how rightly.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Sureness {
+    /// Mean spread of predictions of at least 1 %.
+    pub spread: f64,
+    /// The share of them whose true probability is within two spreads, where the exact model is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coverage: Option<f64>,
+    /// How many they were.
+    pub predictions: u64,
+}
+
+/// How well a model predicts logs it has not seen.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Score {
+    /// Mean log-likelihood of one step, nats.
+    pub per_step: f64,
+    /// Log-likelihood by horizon.
+    pub horizons: Vec<HorizonScore>,
+    /// How often the filter got lost and took the mean state after the step.
+    pub lost: u64,
+    /// Episodes scored.
+    pub episodes: u64,
+    /// Steps scored.
+    pub steps: u64,
+    /// Steps whose action or observation was never met in training.
+    pub unseen: u64,
+    /// Reliability of the predicted probabilities.
+    pub calibration: Vec<CalibrationBin>,
+    /// The spread of an ensemble.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sureness: Option<Sureness>,
+    /// The exact model, where it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub truth: Option<Vec<HorizonScore>>,
+    /// Uniform and back-off n-grams trained on the same logs.
+    pub baselines: BTreeMap<String, Vec<HorizonScore>>,
+}
+
+/// Scores a model on logs, beside its baselines and, if given, the exact model.
+pub fn score(model: &Model, logs: &Logs, truth: Option<&Pomdp>) -> Result<Score> {
+    let ngrams = model.ngram().length();
+    let mut tally = Tally::new(ngrams);
+    let mut reader = logs.open(model.alphabet().clone())?;
+    loop {
+        let held = reader.by_ref().take(HELD).collect::<Result<Vec<Trajectory>>>()?;
+        if held.is_empty() {
+            break;
+        }
+        let translation = truth.map(|pomdp| Translation::new(reader.alphabet(), pomdp)).transpose()?;
+        let parts: Vec<Tally> = held.par_chunks(CHUNK).map(|zs| Tally::of(model, zs, translation.as_ref())).collect();
+        parts.into_iter().for_each(|part| tally.merge(part));
+    }
+    if tally.model.sums.is_empty() {
+        return Err(Error::data("the logs hold no steps", "give at least one episode"));
+    }
+    if tally.impossible > 0 {
+        return Err(Error::data(
+            format!("{} steps of the logs have probability 0 in the exact model", tally.impossible),
+            "check that the logs come from that domain, with the same names",
+        ));
+    }
+    let mut baselines: BTreeMap<_, _> =
+        tally.ngrams.iter().enumerate().map(|(k, s)| (format!("ngram-{k}"), s.finish())).collect();
+    baselines.insert("uniform".into(), tally.uniform.finish());
+    Ok(Score {
+        per_step: tally.model.total / tally.steps as f64,
+        horizons: tally.model.finish(),
+        lost: tally.lost,
+        episodes: tally.episodes,
+        steps: tally.steps,
+        unseen: tally.unseen,
+        calibration: tally.bins.iter().filter(|b| b.predictions > 0).map(Bin::finish).collect(),
+        sureness: (tally.spreads.predictions > 0).then(|| tally.spreads.finish(truth.is_some())),
+        truth: truth.map(|_| tally.truth.finish()),
+        baselines,
+    })
+}
+
+/// Sums over episodes of the log-likelihood at each horizon.
+#[derive(Clone, Debug, Default)]
+struct Sums {
+    /// (episodes, sum, sum of squares)
+    sums: Vec<(u64, f64, f64)>,
+    total: f64,
+}
+
+impl Sums {
+    /// Adds an episode, given the probability of each of its steps.
+    fn add(&mut self, probabilities: impl Iterator<Item = f64>) {
+        let mut log_likelihood = 0.0;
+        for (t, p) in probabilities.enumerate() {
+            // A probability of 0 (possible only without a floor) costs 708 nats instead of infinitely many.
+            log_likelihood += p.max(f64::MIN_POSITIVE).ln();
+            if t == self.sums.len() {
+                self.sums.push((0, 0.0, 0.0));
+            }
+            let (n, sum, squares) = &mut self.sums[t];
+            *n += 1;
+            *sum += log_likelihood;
+            *squares += log_likelihood * log_likelihood;
+        }
+        self.total += log_likelihood;
+    }
+
+    fn merge(&mut self, other: Sums) {
+        self.total += other.total;
+        for (t, (n, sum, squares)) in other.sums.into_iter().enumerate() {
+            if t == self.sums.len() {
+                self.sums.push((0, 0.0, 0.0));
+            }
+            let into = &mut self.sums[t];
+            *into = (into.0 + n, into.1 + sum, into.2 + squares);
+        }
+    }
+
+    fn finish(&self) -> Vec<HorizonScore> {
+        let horizon = |(t, &(n, sum, squares)): (usize, &(u64, f64, f64))| {
+            let mean = sum / n as f64;
+            let variance = if n > 1 { ((squares - sum * mean) / (n - 1) as f64).max(0.0) } else { 0.0 };
+            HorizonScore { horizon: t + 1, log_likelihood: mean, ci95: Z95 * (variance / n as f64).sqrt(), episodes: n }
+        };
+        self.sums.iter().enumerate().map(horizon).collect()
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Bin {
+    predictions: u64,
+    predicted: f64,
+    observed: u64,
+}
+
+impl Bin {
+    fn finish(&self) -> CalibrationBin {
+        let n = self.predictions as f64;
+        CalibrationBin { predicted: self.predicted / n, observed: self.observed as f64 / n, predictions: self.predictions }
+    }
+}
+
+/// Predictions below this share are left out where spreads are judged: nearly all are nearly zero, and surely so.
+const LEAST_JUDGED: f64 = 0.01;
+/// Spreads on either side that should hold the truth in 95 of 100.
+const SPREADS: f64 = 2.0;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Spreads {
+    predictions: u64,
+    spread: f64,
+    covered: u64,
+}
+
+impl Spreads {
+    /// Adds what was predicted for one step, and what is true.
+    fn add(&mut self, probabilities: &[f64], spreads: &[f64], truth: impl Fn(usize) -> f64) {
+        for (o, (&p, &spread)) in probabilities.iter().zip(spreads).enumerate() {
+            if p >= LEAST_JUDGED {
+                self.predictions += 1;
+                self.spread += spread;
+                self.covered += u64::from((p - truth(o)).abs() <= SPREADS * spread);
+            }
+        }
+    }
+
+    fn finish(&self, truth_is_known: bool) -> Sureness {
+        let n = self.predictions as f64;
+        let coverage = truth_is_known.then_some(self.covered as f64 / n);
+        Sureness { spread: self.spread / n, coverage, predictions: self.predictions }
+    }
+}
+
+/// Everything that is summed while scoring.
+#[derive(Clone, Debug)]
+struct Tally {
+    model: Sums,
+    uniform: Sums,
+    ngrams: Vec<Sums>,
+    truth: Sums,
+    spreads: Spreads,
+    bins: [Bin; BINS],
+    episodes: u64,
+    steps: u64,
+    lost: u64,
+    unseen: u64,
+    impossible: u64,
+}
+
+impl Tally {
+    fn new(ngrams: usize) -> Tally {
+        Tally {
+            model: Sums::default(),
+            uniform: Sums::default(),
+            ngrams: vec![Sums::default(); ngrams + 1],
+            truth: Sums::default(),
+            spreads: Spreads::default(),
+            bins: [Bin::default(); BINS],
+            episodes: 0,
+            steps: 0,
+            lost: 0,
+            unseen: 0,
+            impossible: 0,
+        }
+    }
+
+    fn of(model: &Model, zs: &[Trajectory], truth: Option<&Translation<'_>>) -> Tally {
+        let mut tally = Tally::new(model.ngram().length());
+        tally.add_model(model, zs, truth);
+        let mut uniform = UniformFilter::of(model);
+        zs.iter().for_each(|z| tally.uniform.add(probabilities(&mut uniform, &z.steps)));
+        for (k, sums) in tally.ngrams.iter_mut().enumerate() {
+            let mut filter = NGramFilter::new(model, k);
+            zs.iter().for_each(|z| sums.add(probabilities(&mut filter, &z.steps)));
+        }
+        if let Some(truth) = truth {
+            let mut belief = Belief::new(truth.pomdp);
+            for z in zs {
+                let steps: Vec<_> = z.steps.iter().map(|&ao| truth.translate(ao)).collect();
+                let impossible = &mut tally.impossible;
+                tally.truth.add(probabilities(&mut belief, &steps).inspect(|&p| *impossible += u64::from(p <= 0.0)));
+            }
+        }
+        tally
+    }
+
+    /// The model itself, with its calibration and the spread of its ensemble.
+    fn add_model(&mut self, model: &Model, zs: &[Trajectory], truth: Option<&Translation<'_>>) {
+        let mut exact = truth.filter(|_| !model.ensemble().is_empty()).map(|truth| (truth, Belief::new(truth.pomdp)));
+        let (actions, symbols) = (model.alphabet().actions().len(), model.alphabet().observations().len());
+        let mut filter = PredictiveState::new(model);
+        for z in zs {
+            filter.reset();
+            exact.iter_mut().for_each(|(_, belief)| belief.reset());
+            let (bins, spreads) = (&mut self.bins, &mut self.spreads);
+            let unseen = &mut self.unseen;
+            self.model.add(z.steps.iter().map(|&ao| {
+                let (action, observation) = (ao.action.0 as usize, ao.observation.0 as usize);
+                *unseen += u64::from(action >= actions || observation >= symbols);
+                let p = filter.predict(ao.action);
+                for (o, &p) in p.iter().enumerate() {
+                    let bin = &mut bins[((p * BINS as f64) as usize).min(BINS - 1)];
+                    bin.predictions += 1;
+                    bin.predicted += p;
+                    bin.observed += u64::from(o == observation);
+                }
+                let given = p.get(observation).copied();
+                if let Some((truth, belief)) = &mut exact {
+                    let ao = truth.translate(ao);
+                    let true_ones = belief.probabilities(ao.action);
+                    spreads.add(filter.prediction(), filter.spread(), |o| truth.of(&true_ones, o));
+                    belief.update(ao);
+                } else {
+                    spreads.add(filter.prediction(), filter.spread(), |_| f64::NAN);
+                }
+                let p = given.unwrap_or(filter.unseen());
+                filter.observe(ao);
+                p
+            }));
+            self.episodes += 1;
+            self.steps += z.steps.len() as u64;
+        }
+        self.lost += filter.lost();
+    }
+
+    fn merge(&mut self, other: Tally) {
+        self.model.merge(other.model);
+        self.uniform.merge(other.uniform);
+        self.truth.merge(other.truth);
+        self.ngrams.iter_mut().zip(other.ngrams).for_each(|(into, from)| into.merge(from));
+        for (into, from) in self.bins.iter_mut().zip(other.bins) {
+            into.predictions += from.predictions;
+            into.predicted += from.predicted;
+            into.observed += from.observed;
+        }
+        self.spreads.predictions += other.spreads.predictions;
+        self.spreads.spread += other.spreads.spread;
+        self.spreads.covered += other.spreads.covered;
+        self.episodes += other.episodes;
+        self.steps += other.steps;
+        self.lost += other.lost;
+        self.unseen += other.unseen;
+        self.impossible += other.impossible;
+    }
+}
+
+/// The probability a filter gives to each step of an episode.
+fn probabilities<'a>(filter: &'a mut impl Filter, steps: &'a [ActionObservation]) -> impl Iterator<Item = f64> + 'a {
+    filter.reset();
+    steps.iter().map(|&ao| filter.update(ao))
+}
+
+/// From the symbols of logs to those of an exact model, by name.
+struct Translation<'p> {
+    pomdp: &'p Pomdp,
+    actions: Vec<u32>,
+    observations: Vec<Option<u32>>,
+}
+
+impl<'p> Translation<'p> {
+    fn new(from: &Alphabet, pomdp: &'p Pomdp) -> Result<Self> {
+        let to = pomdp.alphabet();
+        if from.observes_rewards() && from.observations().iter().all(|symbol| to.same_observation(symbol).is_none()) {
+            let problem = "the model's observations tell rewards, those of the exact model do not";
+            return Err(Error::data(problem, "score it without the exact model"));
+        }
+        let action = |name: &String| {
+            let known = to.actions().iter().map(String::as_str);
+            to.action(name).map(|a| a.0).ok_or_else(|| Error::unknown("action", name, known))
+        };
+        let observation = |s: &crate::ObservationSymbol| to.same_observation(s).map(|o| o.0);
+        Ok(Translation {
+            pomdp,
+            actions: from.actions().iter().map(action).collect::<Result<_>>()?,
+            observations: from.observations().iter().map(observation).collect(),
+        })
+    }
+
+    /// The probability of an observation of the logs among those of the exact model.
+    fn of(&self, probabilities: &[f64], o: usize) -> f64 {
+        self.observations[o].map_or(0.0, |o| probabilities[o as usize])
+    }
+
+    /// An observation the exact model does not know becomes one beyond its alphabet, which it gives probability 0.
+    fn translate(&self, ao: ActionObservation) -> ActionObservation {
+        let o = self.observations[ao.observation.0 as usize].unwrap_or(u32::MAX);
+        ActionObservation::new(self.actions[ao.action.0 as usize], o)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::math::Mean;
+
+    #[test]
+    fn the_interval_of_a_share_is_that_of_a_mean_of_zeros_and_ones() {
+        let bin = CalibrationBin { predicted: 0.2, observed: 0.25, predictions: 40_000 };
+        let mean: Mean = (0..40_000).map(|i| if i % 4 == 0 { 1.0 } else { 0.0 }).collect();
+        // They differ by n against n − 1.
+        assert!((bin.ci95() / mean.ci95() - 1.0).abs() < 1e-4, "{} {}", bin.ci95(), mean.ci95());
+        assert_eq!(CalibrationBin::default().ci95(), 0.0, "nothing predicted");
+    }
+}

@@ -1,0 +1,13 @@
+//! How good it is: scores of models, values of policies, what logs can support.
+
+mod evaluate;
+mod returns;
+mod baselines;
+mod off_policy;
+pub mod diagnose;
+pub mod search;
+
+pub use baselines::*;
+pub use evaluate::*;
+pub use off_policy::*;
+pub use returns::*;

@@ -1,0 +1,205 @@
+//! What a policy is worth, by logs alone: two estimates that err in different ways.
+//!
+//! Fitted-Q evaluation (Le, Voloshin, Yue 2019) carries rewards of the logs back along the policy's actions; its trees smooth
+//! over states. Rollouts let the policy act in its own model; they err where the model does. Where the two disagree, neither
+//! is to be trusted.
+
+use std::iter;
+
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::returns::Returns;
+use crate::data::{Action, ActionObservation, End, Observation, Trajectory};
+use crate::error::{Error, Result};
+use crate::math::{Mean, Z95};
+use crate::model::{Filter, Model, PredictiveState};
+use crate::plan::{Ensembles, FittedQ, Following, LANES, Plan, Steps, Structure, TreeFit, TreeQ};
+use crate::pomdp::Pomdp;
+use crate::rng::{Rng, Seed};
+use crate::system::Policy;
+
+/// Estimates that differ by so small a share are the same, added up in another order.
+const ROUNDING: f64 = 1e-9;
+
+/// How a policy is evaluated.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LogTest {
+    /// Steps after which an episode is cut, [`first`](LogTest::first) not counted.
+    pub max_steps: usize,
+    /// γ
+    pub discount: f64,
+    /// Rollouts in the model.
+    pub rollouts: usize,
+    /// Samples of episodes, drawn with replacement, for the interval of fitted-Q evaluation.
+    pub replicates: usize,
+    /// Seed of rollouts, trees and replicates.
+    pub seed: Seed,
+    /// The first action of every episode, where it is none: what it "led to" is what was shown before anything was done. Nobody
+    /// chooses it, and returns begin behind it.
+    pub first: Option<Action>,
+}
+
+/// A value and half the width of its 95 % interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Estimate {
+    /// The discounted return expected.
+    pub value: f64,
+    /// Half the width of the interval. It covers chance only, not what trees or the model get wrong.
+    pub ci95: f64,
+}
+
+impl Estimate {
+    /// Whether the intervals have a value in common.
+    pub fn agrees_with(&self, other: &Estimate) -> bool {
+        let rounding = ROUNDING * self.value.abs().max(other.value.abs());
+        (self.value - other.value).abs() <= self.ci95 + other.ci95 + rounding
+    }
+}
+
+/// What logs say of a policy.
+#[derive(Clone, Debug, Serialize)]
+pub struct LogValue {
+    /// What the actions earned that were taken in the logs.
+    pub logged: Returns,
+    /// By fitted-Q evaluation, with an interval by bootstrap over episodes.
+    pub fitted_q: Estimate,
+    /// By rollouts in the policy's model, with an interval over rollouts; `None` if it has no model.
+    pub rollouts: Option<Estimate>,
+    /// Share of the steps in whose state the policy would have taken the action of the logs.
+    pub same_action: f64,
+}
+
+impl LogValue {
+    /// Whether the two estimates agree, where there are two.
+    pub fn agree(&self) -> Option<bool> {
+        self.rollouts.map(|rollouts| rollouts.agrees_with(&self.fitted_q))
+    }
+}
+
+impl LogTest {
+    /// What these logs, over the policy's alphabet, say of a policy. They should not be those that it was planned on, which
+    /// flatter it.
+    pub fn evaluate(&self, plan: &Plan, episodes: &[Trajectory]) -> Result<LogValue> {
+        let steps = Steps::of(plan.alphabet(), episodes)?;
+        let states = plan.states(episodes);
+        let mut actions = plan.actions(episodes);
+        if let Some(first) = self.first {
+            steps.starts().iter().for_each(|&row| actions[row] = first);
+        }
+        check_support(plan, &steps, &actions)?;
+        let trees = plan.params().tree_params();
+        let mut fit =
+            TreeFit::new(&steps, &states, Structure::Frozen, Ensembles::PerAction, &trees, self.seed.stream("evaluation"))?;
+        FittedQ::new(&steps, &mut fit, self.discount).next();
+        let rewards = fit.to_q();
+        let fitted_q = self.fitted_q(&steps, &fit, &actions);
+        let rollouts = plan.model().map(|model| self.rollouts(plan, model, &rewards));
+        let given = if self.first.is_some() { episodes.len() } else { 0 };
+        let same = steps.list().iter().filter(|step| actions[step.row] == step.action).count().saturating_sub(given);
+        let logged = Returns::of(episodes.iter().map(|z| self.cut(z)), self.discount);
+        let same_action = same as f64 / (steps.list().len() - given).max(1) as f64;
+        Ok(LogValue {
+            logged,
+            fitted_q: self.behind_first(fitted_q),
+            rollouts: rollouts.map(|x| self.behind_first(x)),
+            same_action,
+        })
+    }
+
+    /// As much of an episode as counts.
+    fn cut(&self, z: &Trajectory) -> Trajectory {
+        let last = z.steps.len().min(self.horizon());
+        let first = (self.horizon() - self.max_steps).min(last);
+        let end = if last < z.steps.len() { End::Truncated } else { z.end };
+        let (steps, rewards) = (z.steps[first..last].to_vec(), z.rewards[first..last].to_vec());
+        Trajectory { steps, rewards, action_probabilities: Vec::new(), end }
+    }
+
+    /// Steps of an episode, with the first if that is given.
+    fn horizon(&self) -> usize {
+        self.max_steps + usize::from(self.first.is_some())
+    }
+
+    /// The value of what follows the first step, which earns nothing, if that is given.
+    fn behind_first(&self, Estimate { value, ci95 }: Estimate) -> Estimate {
+        let weight = if self.first.is_some() && self.discount > 0.0 { self.discount } else { 1.0 };
+        Estimate { value: value / weight, ci95: ci95 / weight }
+    }
+
+    /// Q̂ of as many steps as an episode has, at the start.
+    fn fitted_q(&self, steps: &Steps, fit: &TreeFit, actions: &[Action]) -> Estimate {
+        let (episodes, of_step) = (steps.starts().len(), steps.episodes());
+        let following = Following::new(fit, steps, actions, self.discount);
+        // How often each episode is taken: once, and then as often as it is drawn.
+        let replicate = |i| drawn(episodes, &mut self.seed.stream("bootstrap").index(i).rng());
+        let counts: Vec<Vec<f64>> = iter::once(vec![1.0; episodes]).chain((0..self.replicates as u64).map(replicate)).collect();
+        let values = counts.chunks(LANES).flat_map(|counts| {
+            let count = |lane: usize, i: usize| counts.get(lane).map_or(1.0, |counts| counts[of_step[i]]);
+            let values = following.values(|i| std::array::from_fn(|lane| count(lane, i)), self.horizon());
+            let value = |(lane, counts): (usize, &Vec<f64>)| {
+                let starts = steps.starts().iter().zip(counts).map(|(&row, n)| n * values[row][lane]);
+                starts.sum::<f64>() / episodes as f64
+            };
+            counts.iter().enumerate().map(value).collect::<Vec<f64>>()
+        });
+        let values: Vec<f64> = values.collect();
+        let replicates: Mean = values[1..].iter().copied().collect();
+        Estimate { value: values[0], ci95: Z95 * replicates.sd() }
+    }
+
+    /// The mean return of the policy in its own model, where a step earns what the model's POMDP says, or else what such steps earn
+    /// in the logs.
+    fn rollouts(&self, plan: &Plan, model: &Model, rewards: &TreeQ) -> Estimate {
+        let seed = self.seed.stream("rollouts");
+        let returns: Vec<f64> = (0..self.rollouts as u64)
+            .into_par_iter()
+            .map(|i| self.rollout(plan, model, rewards, &mut seed.index(i).rng()))
+            .collect();
+        let mean: Mean = returns.into_iter().collect();
+        Estimate { value: mean.mean(), ci95: mean.ci95() }
+    }
+
+    fn rollout(&self, plan: &Plan, model: &Model, rewards: &TreeQ, rng: &mut Rng) -> f64 {
+        let (mut policy, mut world) = (plan.policy(), PredictiveState::new(model));
+        let pomdp = model.refined().map(|refined| &refined.pomdp).filter(|pomdp| pomdp.has_rewards());
+        let (mut sum, mut weight) = (0.0, 1.0);
+        for t in 0..self.horizon() {
+            let action = self.first.filter(|_| t == 0).unwrap_or_else(|| policy.act(rng));
+            let earned = |pomdp: &Pomdp| {
+                let belief = world.state().iter().enumerate().filter(|(_, b)| **b > 0.0);
+                belief.map(|(s, b)| b * pomdp.expected_reward(action, s)).sum()
+            };
+            sum += weight * pomdp.map_or_else(|| rewards.value(policy.state(), action), earned);
+            weight *= self.discount;
+            let Some(o) = rng.weighted(world.predict(action)) else { break };
+            let ao = ActionObservation { action, observation: Observation(o as u32) };
+            if model.alphabet().is_terminal(ao.observation) {
+                break;
+            }
+            world.observe(ao);
+            policy.observe(ao);
+        }
+        sum
+    }
+}
+
+/// How often each of n is drawn when n are drawn with replacement.
+fn drawn(n: usize, rng: &mut Rng) -> Vec<f64> {
+    let mut counts = vec![0.0; n];
+    (0..n).for_each(|_| counts[rng.below(n)] += 1.0);
+    counts
+}
+
+/// Every action that the policy takes must be in the logs, else they say nothing of it.
+fn check_support(plan: &Plan, steps: &Steps, actions: &[Action]) -> Result<()> {
+    let taken = |a: Action| steps.list().iter().any(|step| step.action == a);
+    let all = (0..steps.actions() as u32).map(Action);
+    match all.into_iter().find(|&a| actions.contains(&a) && !taken(a)) {
+        None => Ok(()),
+        Some(a) => {
+            let problem = format!("the policy takes the action {:?}, which the logs never do", plan.alphabet().action_name(a));
+            Err(Error::data(problem, "give logs that try all of its actions"))
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! Logs in K parts: each in turn is held out, while the others are learned from.
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use crate::data::{ActionObservation, Alphabet, End, Episodes, Fingerprints};
+use crate::error::{Error, Result};
+use crate::learn::{Features, Side, empty_batch, first_alphabet, no_steps, refuse_no_rewards, rule};
+use crate::log::Logs;
+use crate::model::{Counter, Given, LearnParams, NGram, Projection, unseen};
+use crate::rng::Seed;
+
+/// Steps that are held in memory (about 200 MiB); of longer logs the first so many are searched with.
+const MOST_STEPS: u64 = 1 << 22;
+/// Steps of the first part on which many candidates are compared. They are compared on the same episodes, so that the noise that
+/// these have in common does not count.
+const SAMPLED: usize = 20_000;
+
+/// Roughly: operations for each entry of a scattered sum, and for each cubed dimension in solving; matrices of that dimension held at
+/// once; and the dimension where nothing is compressed.
+const SCATTERED: f64 = 20.0;
+const CUBIC: f64 = 12.0;
+const MATRICES: f64 = 16.0;
+const UNCOMPRESSED: f64 = 1000.0;
+
+/// Logs in memory, in parts of which each can be held out, with all that candidates have in common: which symbols and pairs the
+/// other parts have, and what their n-gram says of each step that is held out.
+pub struct Folds {
+    pub(super) alphabet: Alphabet,
+    pub(super) parts: Vec<Vec<Episodes>>,
+    pub(super) folds: Vec<Fold>,
+    /// Episodes in all parts.
+    pub episodes: u64,
+    /// Steps in all parts.
+    pub steps: u64,
+    /// Bad episodes that were dropped.
+    pub skipped: u64,
+    /// Whether the logs go on beyond what is held.
+    pub is_cut: bool,
+}
+
+/// One part held out.
+pub(super) struct Fold {
+    /// The symbols of the other parts.
+    pub(super) alphabet: Alphabet,
+    /// The pairs of the other parts, in the alphabet of all, sorted.
+    pub(super) pairs: Vec<ActionObservation>,
+    /// The same in the alphabet of the other parts.
+    pub(super) own_pairs: Vec<ActionObservation>,
+    pub(super) pair_counts: Vec<u64>,
+    pub(super) longest_truncated: Option<usize>,
+    /// Episodes and steps of the other parts.
+    pub(super) trained_on: (u64, u64),
+    pub(super) unseen: f64,
+    pub(super) held_out: Vec<HeldOut>,
+}
+
+/// An episode in the alphabet of the other parts, and what their n-gram says of its steps.
+pub(super) struct HeldOut {
+    pub(super) steps: Vec<ActionObservation>,
+    pub(super) given: Vec<Given>,
+}
+
+/// What is held out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// Some episodes of the first part: enough to tell good candidates from bad.
+    Sample,
+    /// Every part in turn.
+    All,
+}
+
+/// What one part adds to a survey of several.
+struct Counted {
+    counts: FxHashMap<ActionObservation, u64>,
+    longest_truncated: Option<usize>,
+    episodes: u64,
+    steps: u64,
+    counter: Counter,
+}
+
+impl Folds {
+    /// Reads logs into so many parts, to each the same number of episodes, drawn by the seed of `params`.
+    pub fn read(logs: &Logs, params: &LearnParams, parts: usize) -> Result<Folds> {
+        if parts < 2 {
+            return Err(Error::parameter("folds", parts, "must be at least 2"));
+        }
+        let mut reader = logs.open(first_alphabet(params))?;
+        let mut batches: Vec<Vec<Episodes>> = vec![Vec::new(); parts];
+        let (mut episodes, mut steps) = (0, 0);
+        let mut draw = Draw::new(Seed(params.seed).stream("folds"), parts);
+        let mut is_cut = false;
+        for z in reader.by_ref() {
+            let z = z?;
+            if steps + z.steps.len() as u64 > MOST_STEPS && episodes > 0 {
+                is_cut = true;
+                break;
+            }
+            let part = &mut batches[draw.next()];
+            if part.last().is_none_or(Episodes::is_full) {
+                part.push(empty_batch(params.weighting));
+            }
+            part.last_mut().expect("there is one now").push(&z, 1.0)?;
+            episodes += 1;
+            steps += z.steps.len() as u64;
+        }
+        let (skipped, alphabet) = (reader.skipped(), reader.into_alphabet());
+        if steps == 0 {
+            return Err(no_steps());
+        }
+        if episodes < 2 * parts as u64 {
+            let problem = format!("episodes in the logs: {episodes}, too few to hold out one of {parts} parts of them");
+            return Err(Error::data(problem, "give more episodes, or fewer folds"));
+        }
+        refuse_no_rewards(&alphabet)?;
+        let fingerprints = Fingerprints::of(&alphabet);
+        let counted: Vec<Counted> =
+            batches.par_iter().map(|batches| Counted::of(batches, &fingerprints, params.ngram_length)).collect();
+        let fold = |held: usize| Fold::new(&alphabet, &counted, &batches[held], held, params.ngram_length);
+        let folds = (0..parts).into_par_iter().map(fold).collect();
+        Ok(Folds { alphabet, parts: batches, folds, episodes, steps, skipped, is_cut })
+    }
+
+    /// The numbers of the parts that a fold is learned from.
+    pub(super) fn training(&self, fold: usize) -> impl Iterator<Item = usize> + '_ {
+        (0..self.parts.len()).filter(move |&part| part != fold)
+    }
+
+    /// The folds that are scored, each with the episodes on which.
+    pub(super) fn scored(&self, held: Held) -> Vec<(usize, Vec<&HeldOut>)> {
+        match held {
+            Held::All => self.folds.iter().map(|fold| fold.held_out.iter().collect()).enumerate().collect(),
+            Held::Sample => {
+                let all = &self.folds[0].held_out;
+                let steps: usize = all.iter().map(|z| z.steps.len()).sum();
+                vec![(0, all.iter().step_by(steps.div_ceil(SAMPLED).max(1)).collect())]
+            }
+        }
+    }
+
+    /// The lengths of the episodes that are scored.
+    pub fn lengths(&self, held: Held) -> Vec<usize> {
+        self.scored(held).iter().flat_map(|(_, episodes)| episodes.iter().map(|z| z.steps.len())).collect()
+    }
+}
+
+/// What a candidate costs, roughly.
+impl Folds {
+    /// The length of the longest episode.
+    pub(super) fn longest(&self) -> usize {
+        self.parts.iter().flatten().flat_map(Episodes::iter).map(|z| z.steps.len()).max().unwrap_or(0)
+    }
+
+    /// How many sequences an uncompressed side has, counted until there are too many; 0 if both are compressed.
+    pub(super) fn words(&self, params: &LearnParams, most: usize) -> usize {
+        let mut features = Features::new(params, &self.alphabet);
+        let words = |features: &Features| {
+            let of = |side: &Side| if side.is_identity() { side.rows() } else { 0 };
+            of(&features.tests).max(of(&features.histories))
+        };
+        if words(&features) == 0 {
+            return 0;
+        }
+        for episodes in self.parts.iter().flatten() {
+            let batch = features.batch(episodes, rule(params, None));
+            features.learn_words(&batch, false);
+            if words(&features) > most {
+                break;
+            }
+        }
+        words(&features)
+    }
+
+    /// About how many operations a configuration takes, with all its ranks.
+    pub(super) fn cost(&self, params: &LearnParams, ranks: &[usize], held: Held) -> f64 {
+        let [d_t, d_h] = [(params.test_projection, params.test_dim), (params.history_projection, params.history_dim)]
+            .map(|(projection, dim)| if projection == Projection::Identity { UNCOMPRESSED } else { dim as f64 });
+        let is_dense = |projection: Projection| !projection.is_hash() && projection != Projection::Identity;
+        let steps = self.steps as f64;
+        let passes = match is_dense(params.test_projection) || is_dense(params.history_projection) {
+            true => steps * (d_t + d_h).powi(2),
+            false => steps * SCATTERED * (1 + params.max_test_length) as f64 * (2 + params.history_length) as f64,
+        };
+        let largest = ranks.iter().copied().max().unwrap_or(1) as f64;
+        let solve = CUBIC * d_t.max(d_h).powi(3);
+        let operators = steps * 4.0 * largest * largest;
+        let symbols = self.alphabet.observations().len() as f64;
+        let filter: f64 = ranks.iter().map(|&d| 2.0 * d as f64 * (d as f64 + symbols)).sum();
+        let (folds, scored) = match held {
+            Held::All => (self.parts.len() as f64, steps),
+            Held::Sample => (1.0, steps.min(SAMPLED as f64)),
+        };
+        passes + folds * (solve + operators) + scored * filter
+    }
+
+    /// About how many bytes a configuration takes.
+    pub(super) fn bytes(&self, params: &LearnParams, ranks: &[usize]) -> f64 {
+        let largest = ranks.iter().copied().max().unwrap_or(1) as f64;
+        let pairs = self.folds[0].pairs.len() as f64;
+        MATRICES * 8.0 * (params.test_dim.max(params.history_dim) as f64).powi(2) + 3.0 * 8.0 * pairs * largest * largest
+    }
+}
+
+/// Deals episodes to parts, each round to every part once, in an order of chance.
+pub(super) struct Draw {
+    seed: Seed,
+    parts: usize,
+    round: u64,
+    order: Vec<usize>,
+}
+
+impl Draw {
+    pub(super) fn new(seed: Seed, parts: usize) -> Draw {
+        Draw { seed, parts, round: 0, order: Vec::new() }
+    }
+
+    /// The part of the next episode.
+    pub(super) fn next(&mut self) -> usize {
+        if self.order.is_empty() {
+            let mut rng = self.seed.index(self.round).rng();
+            self.order = (0..self.parts).collect();
+            (1..self.parts).for_each(|i| self.order.swap(i, rng.below(i + 1)));
+            self.round += 1;
+        }
+        self.order.pop().expect("a round has every part")
+    }
+}
+
+impl Counted {
+    fn of(batches: &[Episodes], fingerprints: &Fingerprints, ngram_length: usize) -> Counted {
+        let mut counter = Counter::new(ngram_length);
+        let mut counts = FxHashMap::default();
+        batches.iter().for_each(|batch| counter.add(fingerprints, batch));
+        batches.iter().flat_map(Episodes::steps).for_each(|&ao| *counts.entry(ao).or_insert(0) += 1);
+        let truncated = batches.iter().flat_map(Episodes::iter).filter(|z| z.end == End::Truncated);
+        Counted {
+            counts,
+            longest_truncated: truncated.map(|z| z.steps.len()).max(),
+            episodes: batches.iter().map(|batch| batch.len() as u64).sum(),
+            steps: batches.iter().map(|batch| batch.steps().len() as u64).sum(),
+            counter,
+        }
+    }
+}
+
+impl Fold {
+    fn new(all: &Alphabet, counted: &[Counted], batches: &[Episodes], held: usize, ngram_length: usize) -> Fold {
+        let others = || counted.iter().enumerate().filter(|(part, _)| *part != held).map(|(_, counted)| counted);
+        let mut counts: FxHashMap<ActionObservation, u64> = FxHashMap::default();
+        others().flat_map(|part| &part.counts).for_each(|(&ao, n)| *counts.entry(ao).or_insert(0) += n);
+        let mut pairs: Vec<ActionObservation> = counts.keys().copied().collect();
+        pairs.sort_unstable();
+        let (alphabet, names) = Met::of(all, &pairs);
+        let own_pairs: Vec<ActionObservation> = pairs.iter().map(|&ao| names.pair(ao)).collect();
+        let mut counter = Counter::new(ngram_length);
+        others().for_each(|part| counter.merge(&part.counter, |o| names.observation(o.0)));
+        let mut symbols = vec![0; alphabet.observations().len()];
+        own_pairs.iter().zip(&pairs).for_each(|(own, ao)| symbols[own.observation.0 as usize] += counts[ao]);
+        let (ngram, unseen): (NGram, f64) = (counter.finish(), unseen(&symbols));
+        let fingerprints = Fingerprints::of(&alphabet);
+        let held_out = batches.iter().flat_map(Episodes::iter).map(|z| {
+            let steps: Vec<_> = z.steps.iter().map(|&ao| names.pair(ao)).collect();
+            HeldOut { given: Given::of(&ngram, &fingerprints, unseen, &steps), steps }
+        });
+        let held_out = held_out.collect();
+        Fold {
+            pair_counts: pairs.iter().map(|ao| counts[ao]).collect(),
+            longest_truncated: others().filter_map(|part| part.longest_truncated).max(),
+            trained_on: (others().map(|part| part.episodes).sum(), others().map(|part| part.steps).sum()),
+            alphabet,
+            pairs,
+            own_pairs,
+            unseen,
+            held_out,
+        }
+    }
+}
+
+/// How symbols are called where only those of some pairs are known; the others are beyond.
+struct Met {
+    actions: Vec<u32>,
+    observations: Vec<u32>,
+}
+
+impl Met {
+    /// The alphabet of the pairs, in the order of that of all: sorted pairs stay sorted.
+    fn of(all: &Alphabet, pairs: &[ActionObservation]) -> (Alphabet, Met) {
+        let mut alphabet = if all.observes_rewards() { Alphabet::observing_rewards() } else { Alphabet::default() };
+        let (mut actions, mut observations) = (vec![false; all.actions().len()], vec![false; all.observations().len()]);
+        for ao in pairs {
+            actions[ao.action.0 as usize] = true;
+            observations[ao.observation.0 as usize] = true;
+        }
+        let mut action = |(name, met): (&String, &bool)| if *met { alphabet.intern_action(name).0 } else { u32::MAX };
+        let actions = all.actions().iter().zip(&actions).map(&mut action).collect();
+        let observation = |(symbol, met): (&crate::ObservationSymbol, &bool)| {
+            if *met { alphabet.intern(&symbol.name, symbol.terminal).0 } else { u32::MAX }
+        };
+        let observations = all.observations().iter().zip(&observations).map(observation).collect();
+        (alphabet, Met { actions, observations })
+    }
+
+    fn observation(&self, o: u32) -> crate::Observation {
+        crate::Observation(self.observations[o as usize])
+    }
+
+    fn pair(&self, ao: ActionObservation) -> ActionObservation {
+        ActionObservation::new(self.actions[ao.action.0 as usize], self.observations[ao.observation.0 as usize])
+    }
+}

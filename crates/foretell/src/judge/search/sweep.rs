@@ -1,0 +1,249 @@
+//! One configuration, all ranks: moments and their decomposition are shared, and what a lower rank needs beyond them is small.
+
+use faer::Mat;
+use rayon::prelude::*;
+
+use super::folds::{Fold, Folds, Held, HeldOut};
+use crate::data::{CutRule, Episodes};
+use crate::error::Result;
+use crate::learn::{
+    Accumulator, Features, Matrices, NULL_TEST, Nested, Operator, Operators, check_size, column, first_row, no_room, rule, wanted,
+};
+use crate::model::{Counter, Filter, LearnParams, Model, NGram, Parts, PredictiveState};
+
+/// Episodes scored as one task.
+const CHUNK: usize = 16;
+
+/// What a configuration gave with one rank and one weight of the n-gram.
+#[derive(Clone, Debug)]
+pub struct Swept {
+    /// d′
+    pub rank: usize,
+    /// Weight of the n-gram.
+    pub mix: f64,
+    /// Of each episode that was held out, in the order of [`Folds::lengths`], nats.
+    pub log_likelihoods: Vec<f64>,
+}
+
+impl Folds {
+    /// Learns with each of `ranks`, and scores each with every one of `mixes`, on what is held out. Ranks with which no model can be had
+    /// are left out; it is an error if none can.
+    pub fn sweep(&self, params: &LearnParams, ranks: &[usize], mixes: &[f64], held: Held) -> Result<Vec<Swept>> {
+        let largest = ranks.iter().copied().max().unwrap_or(params.rank);
+        let params = LearnParams { rank: largest, mix: 0.0, ..params.clone() };
+        params.validate()?;
+        let scored = self.scored(held);
+        let mut features = Features::new(&params, &self.alphabet);
+        let sums = self.sums(&mut features, &params, &scored);
+        let of_fold = |(fold, episodes): &(usize, Vec<&HeldOut>)| {
+            let rule = self.rule(*fold, &params);
+            let learner = FoldLearner { folds: self, fold: *fold, params: &params, rule };
+            learner.scores(features.clone(), sums.training(*fold, rule), ranks, mixes, episodes)
+        };
+        let of_folds = scored.par_iter().map(of_fold).collect::<Result<Vec<_>>>()?;
+        let mut swept = Vec::new();
+        let mut failure = None;
+        let mut of_folds: Vec<_> = of_folds.into_iter().map(Vec::into_iter).collect();
+        for &rank in ranks {
+            let of_rank = of_folds.iter_mut().map(|fold| fold.next().expect("one for each rank"));
+            match of_rank.collect::<Result<Vec<_>>>() {
+                Err(error) => failure = Some(error),
+                Ok(of_rank) => swept.extend(mixes.iter().enumerate().map(|(i, &mix)| {
+                    let log_likelihoods = of_rank.iter().flat_map(|fold| fold[i].iter().copied()).collect();
+                    Swept { rank, mix, log_likelihoods }
+                })),
+            }
+        }
+        match failure {
+            Some(error) if swept.is_empty() => Err(error),
+            _ => Ok(swept),
+        }
+    }
+
+    fn rule(&self, fold: usize, params: &LearnParams) -> CutRule {
+        rule(params, self.folds[fold].longest_truncated)
+    }
+
+    /// The sums over each part that is learned from. They add up, so each part is summed once for all folds; but where the longest
+    /// truncated episode is in one part only, that part's fold has a rule of its own, and the others are summed again for it.
+    fn sums(&self, features: &mut Features, params: &LearnParams, scored: &[(usize, Vec<&HeldOut>)]) -> Summed {
+        let mut sum = |parts: &[usize], rule: CutRule| {
+            let mut sums = Accumulator::new(features, wanted(params));
+            for episodes in parts.iter().flat_map(|&part| &self.parts[part]) {
+                let batch = features.batch(episodes, rule);
+                features.learn_words(&batch, false);
+                sums.add(features, &batch);
+            }
+            sums.in_one_lane()
+        };
+        if let [(fold, _)] = scored {
+            let training: Vec<usize> = self.training(*fold).collect();
+            return Summed::Together(sum(&training, self.rule(*fold, params)));
+        }
+        let mut by_rule: Vec<(CutRule, Vec<Accumulator>)> = Vec::new();
+        for (fold, _) in scored {
+            let rule = self.rule(*fold, params);
+            if by_rule.iter().all(|(other, _)| *other != rule) {
+                by_rule.push((rule, (0..self.parts.len()).map(|part| sum(&[part], rule)).collect()));
+            }
+        }
+        Summed::ByPart(by_rule)
+    }
+}
+
+/// Sums over parts.
+enum Summed {
+    /// Over all that are learned from.
+    Together(Accumulator),
+    /// Over each, by the rule that says which cuts are used.
+    ByPart(Vec<(CutRule, Vec<Accumulator>)>),
+}
+
+impl Summed {
+    /// Over what one fold is learned from.
+    fn training(&self, fold: usize, rule: CutRule) -> Accumulator {
+        let by_rule = match self {
+            Summed::Together(sums) => return sums.clone(),
+            Summed::ByPart(by_rule) => by_rule,
+        };
+        let (_, parts) = by_rule.iter().find(|(other, _)| *other == rule).expect("there are sums for the rule of each fold");
+        let mut training = parts.iter().enumerate().filter(|(part, _)| *part != fold).map(|(_, sums)| sums);
+        let mut sums = training.next().expect("there are at least two parts").clone();
+        training.for_each(|part| sums.merge(part, |t| t, |h| h));
+        sums
+    }
+}
+
+/// For each weight of the n-gram, the log-likelihood of each episode.
+type Scores = Vec<Vec<f64>>;
+
+/// Learns from all parts but one.
+struct FoldLearner<'a> {
+    folds: &'a Folds,
+    fold: usize,
+    params: &'a LearnParams,
+    rule: CutRule,
+}
+
+impl FoldLearner<'_> {
+    /// For each rank and weight of the n-gram, the log-likelihood of each episode.
+    fn scores(
+        &self,
+        mut features: Features,
+        sums: Accumulator,
+        ranks: &[usize],
+        mixes: &[f64],
+        episodes: &[&HeldOut],
+    ) -> Result<Vec<Result<Scores>>> {
+        let shared = self.shared(&mut features, sums)?;
+        let fold = &self.folds.folds[self.fold];
+        let mut last: Option<(usize, Scores)> = None;
+        let of_rank = ranks.iter().map(|&rank| {
+            // Ranks beyond what the moments have are all the same model.
+            let d = rank.min(shared.nested.u.ncols());
+            if let Some((_, scores)) = last.as_ref().filter(|(before, _)| *before == d) {
+                return Ok(scores.clone());
+            }
+            let scores = score(&shared.model(d, fold, self.params)?, fold.unseen, mixes, episodes);
+            last = Some((d, scores.clone()));
+            Ok(scores)
+        });
+        Ok(of_rank.collect())
+    }
+
+    /// What all ranks have in common.
+    fn shared(&self, features: &mut Features, sums: Accumulator) -> Result<Shared> {
+        check_size(features, sums.wanted)?;
+        let start = features.start_coordinate();
+        let weight = sums.entry(NULL_TEST, start);
+        if weight <= 0.0 {
+            return Err(no_room(self.rule));
+        }
+        let scale = 1.0 / weight;
+        let moments: Matrices = sums.matrices(features, scale);
+        drop(sums);
+        let nested = Nested::new(&moments, self.params)?;
+        let initial = nested.u.transpose() * column(&moments.joint, start);
+        let histories = nested.v.transpose() * first_row(&moments.joint);
+        drop(moments);
+        let mut operators = Operators::new(features, &nested.u, &nested.v, &self.folds.folds[self.fold].pairs);
+        for episodes in self.folds.training(self.fold).flat_map(|part| &self.folds.parts[part]) {
+            self.add(&mut operators, features, episodes);
+        }
+        Ok(Shared { nested, initial, histories, operators: operators.finish(), scale })
+    }
+
+    fn add(&self, operators: &mut Operators, features: &mut Features, episodes: &Episodes) {
+        let batch = features.batch(episodes, self.rule);
+        operators.add(features, &batch);
+    }
+}
+
+/// What the models of all ranks are made of.
+struct Shared {
+    nested: Nested,
+    /// Ûᵀ Σ̂_TH e
+    initial: Mat<f64>,
+    /// V̂ᵀ Σ̂_H
+    histories: Mat<f64>,
+    /// In the bases Û and V̂.
+    operators: Vec<Operator>,
+    scale: f64,
+}
+
+impl Shared {
+    /// The model of rank d, without an n-gram.
+    fn model(&self, d: usize, fold: &Fold, params: &LearnParams) -> Result<Model> {
+        let p = self.nested.regression(d)?;
+        let k = p.nrows();
+        let through = |x: &[f64]| -> Vec<f64> { (0..d).map(|j| (0..k).map(|i| p[(i, j)] * x[i]).sum()).collect() };
+        let operator = |wide: &Operator| Operator {
+            matrix: wide.matrix.submatrix(0, 0, d, k) * &p,
+            state: wide.state[..d].to_vec(),
+            readout: through(&wide.readout),
+            weight: wide.weight,
+        };
+        Model::assemble(Parts {
+            params: LearnParams { rank: d, ..params.clone() },
+            alphabet: fold.alphabet.clone(),
+            initial: self.initial.col_as_slice(0)[..d].to_vec(),
+            normalizer: through(self.histories.col_as_slice(0)),
+            pairs: fold.own_pairs.clone(),
+            pair_counts: fold.pair_counts.clone(),
+            operators: self.operators.par_iter().map(operator).collect(),
+            scale: self.scale,
+            spectrum: self.nested.spectrum.clone(),
+            episodes: fold.trained_on.0,
+            steps: fold.trained_on.1,
+            skipped: 0,
+            ngram: no_ngram(),
+        })
+    }
+}
+
+/// What the n-gram says was asked once for all candidates.
+fn no_ngram() -> NGram {
+    Counter::new(0).finish()
+}
+
+/// For each weight of the n-gram, the log-likelihood of each episode.
+fn score(model: &Model, unseen: f64, mixes: &[f64], episodes: &[&HeldOut]) -> Scores {
+    let of_episode = |filter: &mut PredictiveState<'_>, z: &HeldOut| {
+        filter.reset();
+        let mut sums = vec![0.0; mixes.len()];
+        for (&ao, given) in z.steps.iter().zip(&z.given) {
+            let p = filter.update(ao);
+            for (sum, &mix) in sums.iter_mut().zip(mixes) {
+                // As in `evaluate`: a probability of 0 costs 708 nats.
+                *sum += given.mixed(p, mix, unseen).max(f64::MIN_POSITIVE).ln();
+            }
+        }
+        sums
+    };
+    let of_chunk = |chunk: &[&HeldOut]| {
+        let mut filter = PredictiveState::new(model);
+        chunk.iter().map(|z| of_episode(&mut filter, z)).collect::<Vec<Vec<f64>>>()
+    };
+    let by_episode: Vec<Vec<f64>> = episodes.par_chunks(CHUNK).flat_map_iter(of_chunk).collect();
+    (0..mixes.len()).map(|i| by_episode.iter().map(|sums| sums[i]).collect()).collect()
+}

@@ -1,0 +1,138 @@
+//! The best few as policies: what predicts best need not plan best [H14 §7.1.1].
+
+use serde::Serialize;
+
+use super::folds::Draw;
+use crate::data::Trajectory;
+use crate::error::{Error, Result};
+use crate::judge::baselines::Test;
+use crate::judge::off_policy::{Estimate, LogTest};
+use crate::learn::{first_alphabet, learn};
+use crate::log::Logs;
+use crate::math::Z95;
+use crate::model::LearnParams;
+use crate::plan::{PlanParams, plan};
+use crate::rng::Seed;
+
+/// Steps that candidates are planned with, the first of the logs: fitted-Q goes over them a hundred times.
+const MOST_PLANNED: usize = 1 << 16;
+
+/// Who says what a policy is worth.
+#[derive(Clone, Copy, Debug)]
+pub enum Judge<'d> {
+    /// Fitted-Q evaluation on the episodes held out.
+    Logs(LogTest),
+    /// What it earns in a domain.
+    Domain(Test<'d>),
+}
+
+/// How candidates are valued: each is learned and planned with on all parts of the logs but one.
+#[derive(Clone, Debug)]
+pub struct Values<'d> {
+    /// Parts of the logs.
+    pub folds: usize,
+    /// How is planned.
+    pub planning: PlanParams,
+    /// Who says what came of it.
+    pub judge: Judge<'d>,
+}
+
+/// A candidate, and what its policy is worth.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Valued {
+    /// Its parameters.
+    pub params: LearnParams,
+    /// Its discounted return; `None` if there is no policy, or none that the logs can judge.
+    pub value: Option<Estimate>,
+    /// Why not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+impl Values<'_> {
+    /// Values each candidate, telling `progress` how many are done.
+    pub fn of(&self, logs: &Logs, candidates: &[LearnParams], progress: &mut dyn FnMut(usize)) -> Result<Vec<Valued>> {
+        let Some(first) = candidates.first() else { return Ok(Vec::new()) };
+        let mut reader = logs.open(first_alphabet(first))?;
+        let mut draw = Draw::new(Seed(first.seed).stream("folds"), self.folds);
+        let (mut training, mut held_out, mut steps) = (Vec::new(), Vec::new(), 0);
+        for z in reader.by_ref() {
+            let z = z?;
+            steps += z.steps.len();
+            if steps > MOST_PLANNED && !(training.is_empty() || held_out.is_empty()) {
+                break;
+            }
+            if draw.next() == 0 { held_out.push(z) } else { training.push(z) }
+        }
+        let rewarded = |episodes: &[Trajectory]| episodes.iter().any(|z| z.rewards.iter().any(Option::is_some));
+        if !(rewarded(&training) && rewarded(&held_out)) {
+            return Err(Error::data("the logs have no rewards to plan for", "search by likelihood alone"));
+        }
+        let kept = Logs::memory(reader.into_alphabet(), training.clone());
+        let mut valued = Vec::new();
+        for (i, params) in candidates.iter().enumerate() {
+            progress(i);
+            let (value, why) = match self.value(&kept, params, &training, &held_out) {
+                Ok(value) => (Some(value), None),
+                Err(error) => (None, Some(error.to_string())),
+            };
+            valued.push(Valued { params: params.clone(), value, why });
+        }
+        progress(candidates.len());
+        Ok(valued)
+    }
+
+    fn value(&self, kept: &Logs, params: &LearnParams, training: &[Trajectory], held_out: &[Trajectory]) -> Result<Estimate> {
+        let model = learn(kept, params)?;
+        let plan = plan(&model, training, &self.planning, &mut |_| {})?;
+        match &self.judge {
+            Judge::Logs(test) => Ok(test.evaluate(&plan, held_out)?.fitted_q),
+            Judge::Domain(test) => {
+                let returns = test.returns(plan.policies_for(test.domain.alphabet())?);
+                Ok(Estimate { value: returns.discounted_return, ci95: returns.discounted_ci95 })
+            }
+        }
+    }
+}
+
+/// Which candidate to take: the first, unless another is worth more by more than chance explains (one standard error of the
+/// difference, as if the two were independent).
+pub fn most_valuable(valued: &[Valued]) -> usize {
+    let value = |i: usize| valued.get(i).and_then(|valued| valued.value);
+    let best = (0..valued.len()).filter(|&i| value(i).is_some()).max_by(|&i, &j| {
+        let of = |i| value(i).map_or(f64::NEG_INFINITY, |value| value.value);
+        // Of equals the first.
+        of(i).total_cmp(&of(j)).then(j.cmp(&i))
+    });
+    match (best, best.and_then(value), value(0)) {
+        (Some(best), Some(most), Some(first)) => {
+            let error = (most.ci95.powi(2) + first.ci95.powi(2)).sqrt() / Z95;
+            if most.value - first.value > error { best } else { 0 }
+        }
+        (Some(best), _, None) => best,
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_is_taken_only_if_it_is_clearly_worth_more() {
+        let valued = |values: &[Option<(f64, f64)>]| -> Vec<Valued> {
+            let one = |value: &Option<(f64, f64)>| Valued {
+                params: LearnParams::default(),
+                value: value.map(|(value, ci95)| Estimate { value, ci95 }),
+                why: None,
+            };
+            values.iter().map(one).collect()
+        };
+        let half = Z95; // one standard error
+        assert_eq!(most_valuable(&valued(&[Some((1.0, half)), Some((2.0, half)), Some((0.0, half))])), 0);
+        assert_eq!(most_valuable(&valued(&[Some((1.0, half)), Some((2.5, half)), Some((2.6, half))])), 2);
+        assert_eq!(most_valuable(&valued(&[None, Some((2.0, half)), Some((2.0, half))])), 1);
+        assert_eq!(most_valuable(&valued(&[None, None])), 0);
+        assert_eq!(most_valuable(&[]), 0);
+    }
+}

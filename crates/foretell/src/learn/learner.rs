@@ -1,0 +1,391 @@
+//! Batch learning [H14 §3.2.1]: logs → moments → bases → operators → model.
+//!
+//! One learner, two presets. Up to three streaming passes: a survey (alphabet, counts, n-gram), the moments, and the
+//! operators, unless the moments of each pair are kept.
+//! Memory grows with d_T·d_H, d′² for each pair met, and the n-gram, not with the number of episodes.
+
+use serde::{Deserialize, Serialize};
+
+use super::bases::{MOST_WIDTH, WIDTH};
+use super::moments::{Kept, Moments, Solution};
+use super::operators::{Operator, Operators};
+use super::pairs::{PerPair, array_size};
+use super::source::{self, Source, batches};
+use super::sums::Wanted;
+use super::work::Work;
+use crate::data::{ActionObservation, Alphabet, Propensities, Trajectory};
+use crate::error::{Error, Result};
+use crate::log::Logs;
+use crate::model::{LearnParams, Model};
+use crate::store::Checkpoint;
+
+/// The passes over the logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Pass {
+    /// Alphabet, counts, n-gram.
+    Survey,
+    /// Σ̂_TH, Σ̂_H.
+    Moments,
+    /// C_ao.
+    Operators,
+}
+
+/// How far learning is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// The pass under way.
+    pub pass: Pass,
+    /// Episodes read in this pass.
+    pub episodes: u64,
+    /// Steps read in this pass.
+    pub steps: u64,
+    /// Steps in all, once the survey has counted them.
+    pub total: Option<u64>,
+}
+
+/// Learns a predictive model from logs.
+///
+/// ```
+/// use foretell::{LearnParams, Logs, Seed, domains, learn};
+///
+/// let tiger = domains::get("tiger")?;
+/// let episodes = domains::sample(&tiger, 500, 20, Seed(1)).collect();
+/// let logs = Logs::memory(tiger.alphabet().clone(), episodes);
+/// let model = learn(&logs, &LearnParams { rank: 3, ..LearnParams::default() })?;
+/// assert_eq!(model.alphabet().actions().len(), 3);
+/// # Ok::<(), foretell::Error>(())
+/// ```
+pub fn learn(logs: &Logs, params: &LearnParams) -> Result<Model> {
+    learn_with_progress(logs, params, &mut |_| {})
+}
+
+/// [`learn`], telling `progress` after every batch.
+pub fn learn_with_progress(logs: &Logs, params: &LearnParams, progress: &mut (dyn FnMut(Progress) + Send)) -> Result<Model> {
+    Ok(Learner::new(params).progress(progress).learn(logs)?.model)
+}
+
+/// [`learn`] over an alphabet that knows all symbols of the logs, and perhaps others.
+pub(crate) fn learn_over(alphabet: &Alphabet, logs: &Logs, params: &LearnParams) -> Result<Model> {
+    Ok(Learner::new(params).begin(Source::Logs(logs), alphabet.clone())?.model)
+}
+
+/// Learns from episodes that each count as often as their weight says: importance weights, or exact probabilities.
+///
+/// Weights enter the moments and operators; the n-gram and the counts of symbols take each episode once.
+pub fn learn_weighted(alphabet: &Alphabet, episodes: &[(Trajectory, f64)], params: &LearnParams) -> Result<Model> {
+    let batches = batches(episodes, params.weighting)?;
+    Ok(Learner::new(params).begin(Source::Held(alphabet, &batches), Alphabet::default())?.model)
+}
+
+/// Bytes that the moments of pairs may take, if nothing else is said.
+const MEMORY: usize = 2 << 30;
+/// Bytes up to which moments of pairs are held while learning, though they are not to be kept.
+const MOST_HELD: usize = 64 << 20;
+
+/// What is kept so that other logs can be added later.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Keep {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// The moments of every pair if they fit into memory, else compressed ones.
+    Fitting,
+    /// The moments of every pair: it is an error if they do not fit.
+    Exact,
+    /// Operators in bases wider than the model's: what lies outside is lost.
+    Compressed,
+}
+
+/// Where operators came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OperatorsFrom {
+    /// The moments of every pair, summed with the others.
+    Moments,
+    /// Another pass over the logs.
+    SecondPass,
+}
+
+/// What came of learning.
+#[derive(Clone, Debug)]
+pub struct Learned {
+    /// The model.
+    pub model: Model,
+    /// What other logs can be added to, if it was to be kept.
+    pub moments: Option<Moments>,
+    /// Where operators came from.
+    pub operators: OperatorsFrom,
+    /// How likely the logged actions were, where all logs tell.
+    pub propensities: Option<Propensities>,
+}
+
+/// Learning with more to say about it than [`learn`] has.
+pub struct Learner<'a> {
+    params: LearnParams,
+    keep: Keep,
+    memory: usize,
+    width: usize,
+    progress: Option<&'a mut (dyn FnMut(Progress) + Send)>,
+    checkpoint: Option<&'a mut Checkpoint>,
+}
+
+impl<'a> Learner<'a> {
+    /// Learning that keeps nothing but the model.
+    pub fn new(params: &LearnParams) -> Learner<'a> {
+        Learner { params: params.clone(), keep: Keep::Nothing, memory: MEMORY, width: WIDTH, progress: None, checkpoint: None }
+    }
+
+    /// Keeps moments.
+    pub fn keep(self, keep: Keep) -> Learner<'a> {
+        Learner { keep, ..self }
+    }
+
+    /// Bytes that the moments of pairs may take: 2 GiB if nothing is said.
+    pub fn memory(self, memory: usize) -> Learner<'a> {
+        Learner { memory, ..self }
+    }
+
+    /// Keeps so many times d′ directions (at least d′) where moments are compressed: 2 if nothing is said. Updates stay with it.
+    pub fn width(self, width: usize) -> Learner<'a> {
+        Learner { width: width.clamp(1, MOST_WIDTH), ..self }
+    }
+
+    /// Tells how far learning is, after every batch.
+    pub fn progress(self, progress: &'a mut (dyn FnMut(Progress) + Send)) -> Learner<'a> {
+        Learner { progress: Some(progress), ..self }
+    }
+
+    /// Leaves what is done in a checkpoint, and goes on with what is there.
+    pub fn checkpoint(self, checkpoint: &'a mut Checkpoint) -> Learner<'a> {
+        Learner { checkpoint: Some(checkpoint), ..self }
+    }
+
+    /// Learns from logs.
+    pub fn learn(self, logs: &Logs) -> Result<Learned> {
+        let begin = first_alphabet(&self.params);
+        self.begin(Source::Logs(logs), begin)
+    }
+
+    /// Adds logs to those that moments were made of, with the parameters of these.
+    pub fn update(self, moments: Moments, logs: &Logs) -> Result<Learned> {
+        let keep = if self.keep == Keep::Nothing { Keep::Fitting } else { self.keep };
+        Learner { keep, params: moments.params().clone(), ..self }.go_on(Work::new(moments), Source::Logs(logs))
+    }
+
+    fn begin(self, source: Source<'_>, alphabet: Alphabet) -> Result<Learned> {
+        self.params.validate()?;
+        let work = Work::new(Moments { width: self.width, ..Moments::new(&self.params, alphabet) });
+        self.go_on(work, source)
+    }
+
+    fn go_on(mut self, mut work: Work, source: Source<'_>) -> Result<Learned> {
+        if let Some(checkpoint) = &self.checkpoint
+            && let Some(begun) = Work::load(checkpoint)?
+        {
+            work = begun;
+        }
+        let mut kept = source::Kept::new();
+        if work.pass != Pass::Survey || work.steps > 0 {
+            kept.forget();
+        }
+        if work.pass == Pass::Survey {
+            self.survey(&mut work, source, &mut kept)?;
+        }
+        let alphabet = work.moments.alphabet().clone();
+        let source = kept.all().map_or(source, |batches| Source::Held(&alphabet, batches));
+        if work.pass == Pass::Moments {
+            self.moments(&mut work, source)?;
+        }
+        let wide = match work.moments.kept {
+            Kept::Nothing => self.keep != Keep::Nothing,
+            Kept::Pairs(_) => work.full_at.is_some(),
+            Kept::Cores(_) => true,
+        };
+        let solution = work.moments.solve(wide)?;
+        let by_moments = matches!(work.moments.kept, Kept::Pairs(_)) && work.full_at.is_none();
+        let new = match by_moments {
+            true => self.save(&work).map(|()| None),
+            false => self.operators(&mut work, source, &solution).map(Some),
+        }?;
+        let (model, cores) = work.moments.finish(&solution, new)?;
+        let mut moments = work.moments;
+        if let Some(cores) = cores {
+            if cores.factors.is_some() {
+                moments.forget_sums();
+            }
+            moments.kept = Kept::Cores(Box::new(cores));
+        }
+        let operators = if by_moments { OperatorsFrom::Moments } else { OperatorsFrom::SecondPass };
+        let propensities = moments.propensities();
+        let moments = (self.keep != Keep::Nothing).then(|| moments.compacted());
+        Ok(Learned { model, moments, operators, propensities })
+    }
+
+    fn survey(&mut self, work: &mut Work, source: Source<'_>, kept: &mut source::Kept) -> Result<()> {
+        let begin = work.moments.alphabet().clone();
+        let weighting = self.params.weighting;
+        let (alphabet, skipped) = source.each_batch(begin, work.position, weighting, |met, batch| {
+            kept.add(batch, met.position);
+            work.moments.survey.add(met.alphabet, batch);
+            work.after(batch.len(), batch.steps().len(), &met);
+            self.after_batch(work, None)
+        })?;
+        if work.steps == 0 {
+            return Err(no_steps());
+        }
+        refuse_no_rewards(&alphabet)?;
+        let survey = &mut work.moments.survey;
+        (survey.alphabet, survey.skipped) = (alphabet, survey.skipped + skipped);
+        if work.actions > 0 {
+            self.params.refuse_new_actions(work.actions, work.moments.alphabet().actions().len())?;
+        }
+        work.total = work.steps;
+        work.begin_pass(Pass::Moments);
+        self.prepare(work)?;
+        Ok(())
+    }
+
+    /// Makes room for the moments of pairs, if they are to be kept or so small that it is worth it.
+    fn prepare(&self, work: &mut Work) -> Result<()> {
+        let moments = &mut work.moments;
+        let pairs = moments.survey.pairs();
+        moments.features = moments.features.clone().extended_to(&moments.survey.alphabet);
+        let features = &moments.features;
+        // Arrays take their room at once, maps as they grow.
+        let arrays = array_size(features).map(|size| size.saturating_mul(8 * pairs.len()));
+        let fits = arrays.is_none_or(|bytes| bytes <= self.memory);
+        if matches!(moments.kept, Kept::Nothing) {
+            let is_hashed = features.tests.is_hash() && features.histories.is_hash();
+            let is_small = is_hashed && arrays.is_some_and(|bytes| bytes <= MOST_HELD);
+            let is_held = match self.keep {
+                Keep::Nothing => is_small && moments.sums.wanted == Wanted::Joint,
+                Keep::Fitting => fits,
+                Keep::Exact => true,
+                Keep::Compressed => false,
+            };
+            if is_held {
+                moments.kept = Kept::Pairs(PerPair::new(features));
+            }
+        }
+        if let Kept::Pairs(kept) = &mut moments.kept {
+            match self.keep {
+                Keep::Exact if !fits => return Err(self.too_large(pairs.len())),
+                Keep::Fitting | Keep::Compressed if !fits => work.full_at = Some(work.position),
+                _ => kept.reserve(&moments.features, &pairs),
+            }
+        }
+        work.adjustment = Some(moments.begin());
+        Ok(())
+    }
+
+    fn too_large(&self, pairs: usize) -> Error {
+        Error::data(
+            format!("the moments of {pairs} pairs take more than {}", size(self.memory)),
+            "give more --memory, or let them be compressed (learn --keep-moments=compressed, update --compress)",
+        )
+    }
+
+    fn moments(&mut self, work: &mut Work, source: Source<'_>) -> Result<()> {
+        let alphabet = work.moments.alphabet().clone();
+        source.each_batch(alphabet, work.position, self.params.weighting, |met, batch| {
+            work.moments.add(batch, work.full_at.is_none(), self.keep != Keep::Nothing);
+            work.after(batch.len(), batch.steps().len(), &met);
+            self.check_memory(work)?;
+            self.after_batch(work, Some(work.total))
+        })?;
+        work.begin_pass(Pass::Operators);
+        if let Some(position) = work.full_at {
+            work.position = position;
+        }
+        Ok(())
+    }
+
+    /// From where the moments of pairs no longer fit into memory on, they are no longer summed.
+    fn check_memory(&self, work: &mut Work) -> Result<()> {
+        let Kept::Pairs(pairs) = &work.moments.kept else { return Ok(()) };
+        if work.full_at.is_some() || self.keep == Keep::Nothing || pairs.bytes() <= self.memory {
+            return Ok(());
+        }
+        if self.keep == Keep::Exact {
+            return Err(self.too_large(pairs.sums.len()));
+        }
+        work.full_at = Some(work.position);
+        Ok(())
+    }
+
+    fn operators(&mut self, work: &mut Work, source: Source<'_>, solution: &Solution) -> Result<Vec<Operator>> {
+        let pairs: Vec<ActionObservation> = work.moments.survey.pairs();
+        let (left, right) = match &solution.bases.wide {
+            Some(wide) => (&wide.tests.basis, &wide.histories.basis),
+            None => (&solution.bases.u, &solution.bases.b),
+        };
+        let rule = work.moments.rule;
+        let mut operators = Operators::new(&work.moments.features, left, right, &pairs);
+        if let Some(sums) = work.operators.take() {
+            operators.sums = sums;
+        } else if let (Some(adjustment), Kept::Cores(_)) = (&work.adjustment, &work.moments.kept) {
+            // Moments of pairs have taken these in already.
+            let batch = adjustment.batch(&mut work.moments.features, rule);
+            operators.add(&work.moments.features, &batch);
+        }
+        let alphabet = work.moments.alphabet().clone();
+        source.each_batch(alphabet, work.position, self.params.weighting, |met, batch| {
+            let cuts = work.moments.features.batch(batch, rule);
+            operators.add(&work.moments.features, &cuts);
+            work.after(batch.len(), batch.steps().len(), &met);
+            lending_sums(work, &mut operators, |work| self.after_batch(work, Some(work.total)))
+        })?;
+        lending_sums(work, &mut operators, |work| self.save(work))?;
+        Ok(operators.finish())
+    }
+
+    /// Tells how far the work is, and saves it if it is time to.
+    fn after_batch(&mut self, work: &Work, total: Option<u64>) -> Result<()> {
+        if let Some(progress) = &mut self.progress {
+            progress(Progress { pass: work.pass, episodes: work.episodes, steps: work.steps, total });
+        }
+        if let Some(checkpoint) = &mut self.checkpoint
+            && checkpoint.is_due()
+        {
+            work.save(checkpoint)?;
+        }
+        Ok(())
+    }
+
+    /// Saves the work, at the end of it: whatever comes next may take long, and needs the model.
+    fn save(&mut self, work: &Work) -> Result<()> {
+        self.checkpoint.as_mut().map_or(Ok(()), |checkpoint| work.save(checkpoint))
+    }
+}
+
+/// The alphabet with which reading begins.
+pub(crate) fn first_alphabet(params: &LearnParams) -> Alphabet {
+    if params.observe_reward { Alphabet::observing_rewards() } else { Alphabet::default() }
+}
+
+pub(crate) fn no_steps() -> Error {
+    Error::data("the logs hold no steps", "give at least one episode")
+}
+
+/// Where rewards are to be observed, the logs must have some.
+pub(crate) fn refuse_no_rewards(alphabet: &Alphabet) -> Result<()> {
+    let symbols = alphabet.observations();
+    if alphabet.observes_rewards() && symbols.iter().all(|symbol| symbol.split_reward().is_none()) {
+        return Err(Error::data("the logs have no rewards to observe", "leave --observe-reward out"));
+    }
+    Ok(())
+}
+
+/// Bytes in words.
+fn size(bytes: usize) -> String {
+    let units = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")];
+    let (unit, name) = units.into_iter().find(|(unit, _)| bytes as f64 >= *unit).unwrap_or((1.0, "B"));
+    format!("{} {name}", (bytes as f64 / unit * 10.0).round() / 10.0)
+}
+
+/// The sums of the last pass are with the work while it may be saved.
+fn lending_sums(work: &mut Work, operators: &mut Operators, save: impl FnOnce(&Work) -> Result<()>) -> Result<()> {
+    work.operators = Some(std::mem::take(&mut operators.sums));
+    let saved = save(work);
+    operators.sums = work.operators.take().expect("just put there");
+    saved
+}

@@ -1,0 +1,400 @@
+//! What a model is learned from, in place of the logs: sums over their cuts, to which those of other logs can be added.
+
+mod file;
+mod merge;
+
+pub(crate) use file::{read_episodes, read_operators, write_episodes, write_operators};
+
+use faer::Mat;
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use super::bases::{self, Bases, Wide, bases};
+use super::features::{Batch, Features, NULL_TEST};
+use super::operators::{OnSums, Operator};
+use super::pairs::PerPair;
+use super::source::empty_batch;
+use super::sums::{Accumulator, Wanted};
+use super::survey::Survey;
+use crate::data::{ActionObservation, Alphabet, CutRule, End, Episodes, Propensities};
+use crate::error::{Error, Result};
+use crate::math::{Svd, brand};
+use crate::model::{Cuts, LearnParams, Model, Parts, Regression, Weighting};
+use crate::rng::Seed;
+
+/// Largest dimension for which two-stage regression holds a covariance of uncompressed features (1 GiB each).
+const LARGEST_COVARIANCE: usize = 11_585;
+/// Steps of late episodes that are kept (32 MiB).
+const MOST_LATE: usize = 1 << 22;
+
+/// Sums over logs, from which a model is had and to which those of other logs can be added.
+///
+/// Exact moments hold Σ̂_{T,ao,H} of every pair, and give the model that learning from all logs at once would have given. Compressed
+/// ones hold operators in bases twice as wide as the model's, which are turned into those of each update [H14 §3.2.2]: what lies
+/// outside them is lost.
+///
+/// ```
+/// use foretell::{Keep, LearnParams, Learner, Logs, Seed, domains, learn};
+///
+/// let tiger = domains::get("tiger")?;
+/// let logs = |seed| Logs::memory(tiger.alphabet().clone(), domains::sample(&tiger, 500, 20, Seed(seed)).collect());
+/// let params = LearnParams { rank: 3, ..LearnParams::default() };
+/// let learner = || Learner::new(&params).keep(Keep::Exact);
+///
+/// let mut moments = learner().learn(&logs(1))?.moments.expect("they are kept");
+/// moments.merge(learner().learn(&logs(2))?.moments.expect("they are kept"))?;
+/// assert_eq!(moments.model()?.trained_on().0, 1000);
+/// # Ok::<(), foretell::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Moments {
+    pub(crate) params: LearnParams,
+    pub(crate) survey: Survey,
+    pub(crate) features: Features,
+    /// Which cuts the sums are over.
+    pub(crate) rule: CutRule,
+    /// Where operators are factored out and only Σ̂_TH is wanted, its sums over new logs alone.
+    pub(crate) sums: Accumulator,
+    pub(crate) kept: Kept,
+    /// Compressed moments have so many times d′ directions.
+    pub(crate) width: usize,
+    pub(crate) late: Late,
+}
+
+/// What is kept for operators.
+#[derive(Clone, Debug)]
+pub(crate) enum Kept {
+    Nothing,
+    Pairs(PerPair),
+    Cores(Box<Cores>),
+}
+
+/// Operators in wide bases.
+#[derive(Clone, Debug)]
+pub(crate) struct Cores {
+    pub(crate) wide: Wide,
+    pub(crate) operators: FxHashMap<ActionObservation, Operator>,
+    /// Σ̂_TH in these bases, where it is not held itself.
+    pub(crate) factors: Option<Factors>,
+}
+
+/// Ŝ, and Σ̂_H, as sums over cuts.
+#[derive(Clone, Debug)]
+pub(crate) struct Factors {
+    pub(crate) s: Vec<f64>,
+    pub(crate) histories: Vec<f64>,
+}
+
+/// Terminated episodes some of whose cuts are used or not as the longest truncated episode tells (see [`CutRule`]), which other
+/// logs may change.
+#[derive(Clone, Debug)]
+pub(crate) struct Late {
+    pub(crate) episodes: Episodes,
+    /// There were too many to keep: from then on the rule stays as it is.
+    pub(crate) is_full: bool,
+}
+
+/// The model in the making: bases and what needs no operators.
+pub(crate) struct Solution {
+    pub(crate) bases: Bases,
+    initial: Mat<f64>,
+    normalizer: Mat<f64>,
+    /// What sums are multiplied by.
+    scale: f64,
+    factors: Option<Factors>,
+}
+
+impl Moments {
+    /// Of nothing yet, over an alphabet that may know something.
+    pub(crate) fn new(params: &LearnParams, alphabet: Alphabet) -> Moments {
+        let features = Features::new(params, &alphabet);
+        let survey = Survey::new(alphabet, params.ngram_length);
+        Moments {
+            sums: Accumulator::new(&features, wanted(params)),
+            rule: survey.rule(params),
+            survey,
+            features,
+            kept: Kept::Nothing,
+            width: bases::WIDTH,
+            late: Late::new(params.weighting),
+            params: params.clone(),
+        }
+    }
+
+    /// The parameters of the model.
+    pub fn params(&self) -> &LearnParams {
+        &self.params
+    }
+
+    /// The names of actions and observations met.
+    pub fn alphabet(&self) -> &Alphabet {
+        &self.survey.alphabet
+    }
+
+    /// Episodes and steps met.
+    pub fn trained_on(&self) -> (u64, u64) {
+        (self.survey.episodes, self.survey.steps)
+    }
+
+    /// How likely the logged actions were, where all logs tell.
+    pub fn propensities(&self) -> Option<Propensities> {
+        self.survey.overlap.propensities(self.alphabet().actions().len())
+    }
+
+    /// Whether they hold the moments of every pair.
+    pub fn is_exact(&self) -> bool {
+        matches!(self.kept, Kept::Pairs(_))
+    }
+
+    /// The length of truncated episodes that is taken for a time limit, though longer ones were met since; `None` where the longest is.
+    pub fn stale_limit(&self) -> Option<Option<usize>> {
+        (self.rule != self.survey.rule(&self.params)).then_some(self.rule.limit)
+    }
+
+    /// Prepares for the sums over new logs, which the survey has taken in: goes over to the rule for all logs, and says which cuts
+    /// that changes.
+    pub(crate) fn begin(&mut self) -> Adjustment {
+        self.features = self.features.clone().extended_to(&self.survey.alphabet);
+        let rule = if self.late.is_full { self.rule } else { self.survey.rule(&self.params) };
+        self.adopt(rule)
+    }
+
+    /// Goes over to another rule.
+    fn adopt(&mut self, rule: CutRule) -> Adjustment {
+        let old = std::mem::replace(&mut self.rule, rule);
+        let nothing = Late::new(self.params.weighting);
+        let episodes = if old == rule { nothing.episodes } else { std::mem::replace(&mut self.late, nothing).episodes };
+        self.late.keep(&episodes, rule);
+        let adjustment = Adjustment { episodes, old };
+        let batch = adjustment.batch(&mut self.features, rule);
+        self.add_batch(&batch, true);
+        adjustment
+    }
+
+    /// Adds the cuts of new episodes to the sums, to those of pairs as well if asked for, and keeps what other logs may change.
+    pub(crate) fn add(&mut self, episodes: &Episodes, to_pairs: bool, keep_late: bool) {
+        let batch = self.features.batch(episodes, self.rule);
+        self.add_batch(&batch, to_pairs);
+        if self.params.cuts == Cuts::Complete && keep_late {
+            self.late.keep(episodes, self.rule);
+        }
+    }
+
+    fn add_batch(&mut self, batch: &Batch<'_>, to_pairs: bool) {
+        self.features.learn_words(batch, matches!(self.kept, Kept::Pairs(_)));
+        self.sums.add(&self.features, batch);
+        if let Kept::Pairs(pairs) = &mut self.kept
+            && to_pairs
+        {
+            pairs.add(&self.features, batch);
+        }
+    }
+
+    /// Without what only helps summing.
+    pub(crate) fn compacted(mut self) -> Moments {
+        self.sums.compact();
+        self
+    }
+
+    /// Where factors of Σ̂_TH are kept, the next logs have sums of their own.
+    pub(crate) fn forget_sums(&mut self) {
+        self.sums = Accumulator::new(&self.features, self.sums.wanted);
+    }
+
+    /// The model.
+    pub fn model(&self) -> Result<Model> {
+        let solution = self.solve(matches!(self.kept, Kept::Cores(_)))?;
+        Ok(self.finish(&solution, None)?.0)
+    }
+
+    /// Everything but operators; with wide bases, if they are wanted.
+    pub(crate) fn solve(&self, wide: bool) -> Result<Solution> {
+        check_size(&self.features, self.sums.wanted)?;
+        let most = wide.then_some(self.width * self.params.rank);
+        let start = self.features.start_coordinate();
+        if let Kept::Cores(cores) = &self.kept
+            && let Some(factors) = &cores.factors
+        {
+            return self.solve_factored(&cores.wide, factors);
+        }
+        // The weight of the cuts at which the start state is read: |Z| if all episodes start alike.
+        let scale = self.scale(self.sums.entry(NULL_TEST, start))?;
+        let moments = self.sums.matrices(&self.features, scale);
+        let bases = bases(&moments, &self.params, most)?;
+        let histories = bases::first_row(&moments.joint);
+        let initial = bases.u.transpose() * bases::column(&moments.joint, start); // c₁ = Ûᵀ Σ̂_TH e = ŜV̂ᵀe
+        let normalizer = bases.b.transpose() * &histories; // c_∞ᵀ = Σ̂_Hᵀ B, B = V̂Ŝ⁻¹
+        let factors = (wide && moments.covariances.is_none()).then(|| Factors::of(&bases, &histories, scale));
+        Ok(Solution { bases, initial, normalizer, scale, factors })
+    }
+
+    /// The same from factors of Σ̂_TH and its sums over new logs.
+    fn solve_factored(&self, wide: &Wide, factors: &Factors) -> Result<Solution> {
+        let new = bases::first_row(&self.sums.matrices(&self.features, 1.0).joint);
+        let old = |i: usize| factors.histories.get(i).copied().unwrap_or(0.0);
+        let histories = Mat::from_fn(new.nrows(), 1, |i, _| old(i) + new[(i, 0)]);
+        let start = self.features.start_coordinate();
+        let scale = self.scale(histories[(start, 0)])?;
+        let svd = Svd {
+            u: padded(&wide.tests.basis, self.features.tests.rows()),
+            s: factors.s.iter().map(|s| s * scale).collect(),
+            v: padded(&wide.histories.basis, self.features.histories.rows()),
+        };
+        let delta = self.sums.matrices(&self.features, scale).joint;
+        let most = self.width * self.params.rank;
+        let svd = brand::update(&svd, &delta, most, Seed(self.params.seed))?;
+        let bases = Bases::of_svd(svd, &self.params, Some(most))?;
+        let d = bases.u.ncols();
+        // c₁ = ŜV̂ᵀe; B = V̂Ŝ⁻¹
+        let initial = Mat::from_fn(d, 1, |i, _| bases.spectrum[i] * bases.spectrum[i] * bases.b[(start, i)]);
+        let histories = histories * scale;
+        let normalizer = bases.b.transpose() * &histories;
+        let factors = Some(Factors::of(&bases, &histories, scale));
+        Ok(Solution { bases, initial, normalizer, scale, factors })
+    }
+
+    /// What sums are multiplied by: 1 over the weight of the cuts at which the start state is read, |Z| if all episodes start alike.
+    pub(crate) fn scale(&self, start_weight: f64) -> Result<f64> {
+        if start_weight > 0.0 {
+            return Ok(1.0 / start_weight);
+        }
+        Err(no_room(self.rule))
+    }
+
+    /// The model, with the operators of new logs in the bases that were found, wide ones if there are; and what is to be kept of
+    /// compressed moments.
+    pub(crate) fn finish(&self, solution: &Solution, new: Option<Vec<Operator>>) -> Result<(Model, Option<Cores>)> {
+        let Solution { bases, initial, normalizer, scale, factors } = solution;
+        let pairs = self.survey.pairs();
+        let (operators, cores) = match &bases.wide {
+            None => (new.unwrap_or_else(|| self.of_pairs(&pairs, &bases.u, &bases.b)), None),
+            Some(wide) => {
+                let mut cores = self.in_bases(&pairs, wide);
+                new.iter().flatten().zip(&mut cores).for_each(|(new, core)| core.merge(new));
+                let (left, right) = (bases.u.transpose() * &wide.tests.dual, wide.histories.dual.transpose() * &bases.b);
+                let operators = cores.iter().map(|core| core.rotated(&left, &right)).collect();
+                let operators_of = pairs.iter().copied().zip(cores).collect();
+                (operators, Some(Cores { wide: wide.clone(), operators: operators_of, factors: factors.clone() }))
+            }
+        };
+        let survey = &self.survey;
+        let model = Model::assemble(Parts {
+            params: self.params.clone(),
+            initial: initial.col_as_slice(0).to_vec(),
+            normalizer: normalizer.col_as_slice(0).to_vec(),
+            operators,
+            scale: *scale,
+            pair_counts: pairs.iter().map(|ao| survey.counts[ao]).collect(),
+            pairs,
+            spectrum: bases.spectrum.clone(),
+            alphabet: survey.alphabet.clone(),
+            episodes: survey.episodes,
+            steps: survey.steps,
+            skipped: survey.skipped,
+            ngram: survey.counter.finish(),
+        })?;
+        Ok((model, cores))
+    }
+
+    /// LᵀΣ̂_{T,ao,H}R of the moments that are kept for each pair.
+    fn of_pairs(&self, pairs: &[ActionObservation], left: &Mat<f64>, right: &Mat<f64>) -> Vec<Operator> {
+        let zero = Operator::zero(left.ncols(), right.ncols());
+        let Kept::Pairs(kept) = &self.kept else { return vec![zero; pairs.len()] };
+        let bases = OnSums::new(&self.features, left, right);
+        let of = |ao: &ActionObservation| kept.of(*ao).map_or_else(|| zero.clone(), |sums| Operator::of(sums, &bases));
+        pairs.par_iter().map(of).collect()
+    }
+
+    /// What is kept of operators, in new wide bases.
+    fn in_bases(&self, pairs: &[ActionObservation], wide: &Wide) -> Vec<Operator> {
+        let (left, right) = (&wide.tests.basis, &wide.histories.basis);
+        let Kept::Cores(cores) = &self.kept else { return self.of_pairs(pairs, left, right) };
+        // L′ᵀψ ≈ L′ᵀD Lᵀψ
+        let left = left.transpose() * padded(&cores.wide.tests.dual, left.nrows());
+        let right = padded(&cores.wide.histories.dual, right.nrows()).transpose() * right;
+        let zero = Operator::zero(left.nrows(), right.ncols());
+        pairs.iter().map(|ao| cores.operators.get(ao).map_or_else(|| zero.clone(), |core| core.rotated(&left, &right))).collect()
+    }
+}
+
+/// Which moments the regression needs.
+pub(crate) fn wanted(params: &LearnParams) -> Wanted {
+    match params.regression {
+        Regression::PseudoInverse => Wanted::Joint,
+        Regression::TwoStage => Wanted::JointAndCovariances,
+    }
+}
+
+/// Where two-stage regression would need too much memory.
+pub(crate) fn check_size(features: &Features, wanted: Wanted) -> Result<()> {
+    let dim = features.tests.rows().max(features.histories.rows());
+    if wanted == Wanted::JointAndCovariances && dim > LARGEST_COVARIANCE {
+        return Err(Error::data(
+            format!("two-stage regression on {dim} uncompressed sequences would need {} GiB", (dim * dim) >> 27),
+            "use the pseudo-inverse, shorter tests and histories, or a compressing projection",
+        ));
+    }
+    Ok(())
+}
+
+/// What is wrong where no episode has a cut.
+pub(crate) fn no_room(rule: CutRule) -> Error {
+    let room = rule.room;
+    Error::data(
+        format!("no episode is longer than {room} steps, so none has room for a step and the longest test after it"),
+        "give longer episodes or a smaller max_test_length",
+    )
+}
+
+/// The matrix with rows of zeros behind: for sequences that it has not met.
+fn padded(matrix: &Mat<f64>, rows: usize) -> Mat<f64> {
+    Mat::from_fn(rows, matrix.ncols(), |i, j| if i < matrix.nrows() { matrix[(i, j)] } else { 0.0 })
+}
+
+impl Factors {
+    fn of(bases: &Bases, histories: &Mat<f64>, scale: f64) -> Factors {
+        let k = bases.wide.as_ref().map_or(0, |wide| wide.tests.basis.ncols());
+        Factors {
+            s: bases.spectrum[..k].iter().map(|s| s / scale).collect(),
+            histories: histories.col_as_slice(0).iter().map(|x| x / scale).collect(),
+        }
+    }
+}
+
+impl Late {
+    fn new(weighting: Weighting) -> Late {
+        Late { episodes: empty_batch(weighting), is_full: false }
+    }
+
+    /// Keeps the episodes for which another rule of its kind would have other cuts.
+    fn keep(&mut self, episodes: &Episodes, rule: CutRule) {
+        let is_late = |length: usize| rule.limit.is_none_or(|limit| length > limit.saturating_sub(rule.room));
+        for z in episodes.iter().filter(|z| z.end == End::Terminated && is_late(z.steps.len()) && !self.is_full) {
+            self.episodes.push_episode(z);
+        }
+        self.trim();
+    }
+
+    fn trim(&mut self) {
+        if self.is_full || self.episodes.steps().len() > MOST_LATE {
+            self.is_full = true;
+            self.episodes.clear();
+        }
+    }
+}
+
+/// Episodes whose cuts a new rule changes.
+pub(crate) struct Adjustment {
+    pub(crate) episodes: Episodes,
+    pub(crate) old: CutRule,
+}
+
+impl Adjustment {
+    /// The cuts that come in, and with the opposite sign those that go.
+    pub(crate) fn batch(&self, features: &mut Features, rule: CutRule) -> Batch<'_> {
+        features.some_cuts(&self.episodes, |z| {
+            let (before, now) = (self.old.count(z.steps.len(), z.end), rule.count(z.steps.len(), z.end));
+            if before <= now { (before..now, z.weight) } else { (now..before, -z.weight) }
+        })
+    }
+}

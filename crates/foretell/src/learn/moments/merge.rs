@@ -1,0 +1,115 @@
+//! Moments of two logs become those of both.
+
+use super::{Kept, Moments};
+use crate::data::{EMPTY, Renaming, Vocabulary};
+use crate::error::{Error, Result};
+use crate::model::{LearnParams, Weighting};
+
+impl Moments {
+    /// Adds the moments of other logs, which come after those met so far. Both must be exact and of the same parameters.
+    pub fn merge(&mut self, mut other: Moments) -> Result<()> {
+        if let Some(field) = differing(&self.params, &other.params) {
+            let problem = format!("the models were learned with other parameters: {field}");
+            return Err(Error::data(problem, "learn them with the same parameters and seed"));
+        }
+        if !(self.is_exact() && other.is_exact()) {
+            return Err(Error::data(
+                "only exact moments can be merged",
+                "learn with --keep-moments=exact, or update one model with the logs of the other",
+            ));
+        }
+        // Whatever is refused leaves these as they are.
+        let mut survey = self.survey.clone();
+        let renaming = survey.merge(&other.survey);
+        let now = survey.alphabet.actions().len();
+        [&*self, &other].into_iter().try_for_each(|moments| moments.refuse_actions(now))?;
+        let rule = if self.late.is_full { self.rule } else { survey.rule(&self.params) };
+        if other.late.is_full && other.rule != rule {
+            return Err(Error::data(
+                "the longest truncated episodes of the two logs differ, and too many others were longer to be kept",
+                "learn from all logs together",
+            ));
+        }
+        self.survey = survey;
+        self.begin();
+        other.adopt(rule);
+
+        let sides =
+            [(&mut self.features.tests, &other.features.tests), (&mut self.features.histories, &other.features.histories)];
+        let [tests, histories] = sides.map(|(ours, theirs)| Rows {
+            words: merge_words(&mut ours.vocabulary, &theirs.vocabulary, &renaming),
+            specials: ours.specials as u32,
+        });
+        self.sums.merge(&other.sums, |t| tests.renamed(t), |h| histories.renamed(h));
+        let pairs = self.survey.pairs();
+        if let (Kept::Pairs(ours), Kept::Pairs(theirs)) = (&mut self.kept, &other.kept) {
+            ours.reserve(&self.features, &pairs);
+            for (&ao, &slot) in &theirs.slots {
+                let (ours, theirs) = (&mut ours.sums[ours.slots[&renaming.pair(ao)]], &theirs.sums[slot]);
+                ours.weight += theirs.weight;
+                ours.entries.merge(&theirs.entries, |t, h| (tests.renamed(t), histories.renamed(h)));
+            }
+        }
+        for mut z in other.late.episodes.iter() {
+            let steps: Vec<_> = z.steps.iter().map(|&ao| renaming.pair(ao)).collect();
+            z.steps = &steps;
+            self.late.episodes.push_episode(z);
+        }
+        self.late.is_full |= other.late.is_full;
+        self.late.trim();
+        Ok(())
+    }
+
+    /// Where there are more actions now than these had before.
+    fn refuse_actions(&self, now: usize) -> Result<()> {
+        self.params.refuse_new_actions(self.alphabet().actions().len(), now)
+    }
+}
+
+impl LearnParams {
+    /// Ratios are to all actions taken alike, so their number must not change.
+    pub(crate) fn refuse_new_actions(&self, before: usize, now: usize) -> Result<()> {
+        if self.weighting == Weighting::None || before == now {
+            return Ok(());
+        }
+        Err(Error::data(
+            format!("there are {now} actions now, and were {before} before, which changes how all steps are weighted"),
+            "learn from all logs together",
+        ))
+    }
+}
+
+/// How the coordinates of one side are called after merging.
+struct Rows {
+    /// The new node of each node, for the identity projection.
+    words: Vec<u32>,
+    specials: u32,
+}
+
+impl Rows {
+    fn renamed(&self, row: u32) -> u32 {
+        // Node n has row specials + n − 1.
+        match self.words.get((row + 1).saturating_sub(self.specials) as usize) {
+            Some(word) if row >= self.specials => word + self.specials - 1,
+            _ => row,
+        }
+    }
+}
+
+/// Adds the sequences of another vocabulary; returns the node each has here. The root stays.
+fn merge_words(ours: &mut Vocabulary, theirs: &Vocabulary, renaming: &Renaming) -> Vec<u32> {
+    let mut nodes = vec![EMPTY as u32];
+    for (parent, ao) in theirs.nodes() {
+        let parent = u64::from(nodes[parent as usize]);
+        nodes.push(ours.intern(parent, renaming.pair(ao)) as u32);
+    }
+    nodes
+}
+
+/// The first parameter that differs, with both values.
+fn differing(ours: &LearnParams, theirs: &LearnParams) -> Option<String> {
+    let json = |params| serde_json::to_value(params).expect("parameters are plain data");
+    let (ours, theirs) = (json(ours), json(theirs));
+    let different = ours.as_object()?.iter().find(|(name, value)| theirs.get(name.as_str()) != Some(value))?;
+    Some(format!("{} is {} in one and {} in the other", different.0, different.1, theirs[different.0]))
+}

@@ -1,0 +1,117 @@
+//! Where learning gets its episodes from, batch by batch, as often as there are passes.
+
+use crate::data::{Alphabet, Episodes, Trajectory};
+use crate::error::Result;
+use crate::log::{Logs, Position, Reader};
+use crate::model::Weighting;
+
+/// Batches up to which logs are kept in memory between passes (2 MiB).
+const MOST_KEPT: usize = 16;
+
+/// A batch to be filled; with the probabilities of actions where `weighting` needs them.
+pub(crate) fn empty_batch(weighting: Weighting) -> Episodes {
+    if weighting == Weighting::None { Episodes::default() } else { Episodes::with_probabilities() }
+}
+
+/// Takes the next episodes in place of those that a batch had.
+fn refill(batch: &mut Episodes, reader: &mut Reader) -> Result<()> {
+    batch.clear();
+    while !batch.is_full() {
+        let Some(z) = reader.next() else { break };
+        batch.push(&z?, 1.0)?;
+    }
+    Ok(())
+}
+
+/// The batches of weighted episodes.
+pub(crate) fn batches(episodes: &[(Trajectory, f64)], weighting: Weighting) -> Result<Vec<Held>> {
+    let mut batches: Vec<Held> = Vec::new();
+    for (i, (z, weight)) in (1..).zip(episodes) {
+        if batches.last().is_none_or(|(batch, _)| batch.is_full()) {
+            batches.push((empty_batch(weighting), Position::default()));
+        }
+        let (batch, end) = batches.last_mut().expect("there is one now");
+        batch.push(z, *weight)?;
+        *end = Position::of_episode(i);
+    }
+    Ok(batches)
+}
+
+/// A batch in memory, and where it ends.
+pub(crate) type Held = (Episodes, Position);
+
+/// Where episodes come from.
+#[derive(Clone, Copy)]
+pub(crate) enum Source<'a> {
+    Logs(&'a Logs),
+    Held(&'a Alphabet, &'a [Held]),
+}
+
+/// What was met up to the end of a batch.
+pub(crate) struct Met<'a> {
+    pub(crate) alphabet: &'a Alphabet,
+    /// Where the next batch begins.
+    pub(crate) position: Position,
+}
+
+impl Source<'_> {
+    /// Gives `work` all episodes from `begin` on, batch by batch, reading ahead while it works. Returns the alphabet met and the
+    /// number of episodes skipped.
+    pub(crate) fn each_batch(
+        &self,
+        alphabet: Alphabet,
+        begin: Position,
+        weighting: Weighting,
+        mut work: impl FnMut(Met<'_>, &Episodes) -> Result<()> + Send,
+    ) -> Result<(Alphabet, u64)> {
+        match self {
+            Source::Held(alphabet, batches) => {
+                let done = batches.iter().position(|(_, end)| *end == begin).map_or(0, |last| last + 1);
+                for (batch, position) in &batches[done..] {
+                    work(Met { alphabet, position: *position }, batch)?;
+                }
+                Ok(((*alphabet).clone(), 0))
+            }
+            Source::Logs(logs) => {
+                let mut reader = logs.open_at(alphabet, begin)?;
+                // Two batches take turns: one is worked on while the other is read.
+                let (mut batch, mut next) = (empty_batch(weighting), empty_batch(weighting));
+                refill(&mut batch, &mut reader)?;
+                while batch.len() > 0 {
+                    let (alphabet, position) = (reader.alphabet().clone(), reader.position());
+                    let work = || work(Met { alphabet: &alphabet, position }, &batch);
+                    let (read, worked) = rayon::join(|| refill(&mut next, &mut reader), work);
+                    worked.and(read)?;
+                    std::mem::swap(&mut batch, &mut next);
+                }
+                Ok((reader.alphabet().clone(), reader.skipped()))
+            }
+        }
+    }
+}
+
+/// The batches of small logs, kept so that they need not be read again.
+pub(crate) struct Kept(Option<Vec<Held>>);
+
+impl Kept {
+    pub(crate) fn new() -> Kept {
+        Kept(Some(Vec::new()))
+    }
+
+    pub(crate) fn add(&mut self, batch: &Episodes, end: Position) {
+        match &mut self.0 {
+            Some(batches) if batches.len() < MOST_KEPT => batches.push((batch.clone(), end)),
+            kept => *kept = None,
+        }
+    }
+
+    /// All batches, if they were few enough.
+    pub(crate) fn all(&self) -> Option<&[Held]> {
+        self.0.as_deref()
+    }
+
+    /// From now on none: some were not seen.
+    pub(crate) fn forget(&mut self) {
+        self.0 = None;
+    }
+}

@@ -1,0 +1,13 @@
+//! Numbers: vectors, sparse matrices, decompositions, means with intervals.
+
+mod vector;
+mod statistics;
+mod sparse;
+mod svd;
+pub(crate) mod brand;
+
+pub(crate) use sparse::{Matrix, SparseMatrix};
+pub use statistics::Mean;
+pub(crate) use statistics::Z95;
+pub(crate) use svd::{Linear, Svd};
+pub(crate) use vector::{dot, multiply, multiply_transposed};

@@ -1,0 +1,175 @@
+//! The POMDP that a model was refined to, and its arrays in files.
+
+use serde::{Deserialize, Serialize};
+
+use super::Model;
+use crate::data::Alphabet;
+use crate::error::Result;
+use crate::pomdp::{Learned, Pomdp, RewardRule, Row};
+use crate::store::tensors::{Array, Arrays};
+
+/// Stands in a file for an argument that a reward does not name.
+const ANY: u32 = u32::MAX;
+
+/// What latent states have to do with observations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+pub enum StateLayout {
+    /// What foretells held-out episodes best
+    Auto,
+    /// Each state emits one observation: where observations are clear, but alike in many places
+    Owned,
+    /// A state may emit any observation: where observations are noisy
+    Free,
+    /// The observation itself and a hidden mode that changes by itself
+    Modes,
+    /// A state may emit any observation, and EM begins at random: plain Baum–Welch, to compare with
+    Dense,
+}
+
+/// A kind and number of states that is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Candidate {
+    /// What its states have to do with observations.
+    pub layout: StateLayout,
+    /// How many there are.
+    pub states: usize,
+}
+
+/// A proper POMDP, fitted to the logs of a model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refined {
+    /// The POMDP, over the model's alphabet.
+    pub pomdp: Pomdp,
+    /// How often each action was tried in each state, in expectation, at a·|S| + s.
+    pub visits: Vec<f64>,
+    /// Standard deviation of the rewards of the logs.
+    pub reward_sd: f64,
+    /// How much less an action earns where it was done in the same state before, in the same episode, beside what the belief
+    /// promises and the first time does, in standard deviations of a reward: far from 0 where rewards depend on what the states do
+    /// not know. 0 where observations determine rewards, or where it may be chance.
+    pub fading: f64,
+    /// Correlation of what a reward differs by from what the belief promises with how much it did before, in the same episode and
+    /// with the same action: far from 0 where rewards tell more of the state than observations do. 0 where it may be chance.
+    pub reward_memory: f64,
+    /// What kind of states it has, and how many were asked for.
+    pub candidate: Candidate,
+}
+
+/// What the header of a file says of it.
+#[derive(Serialize, Deserialize)]
+pub(super) struct RefinedHeader {
+    candidate: Candidate,
+    reward_sd: f64,
+    fading: f64,
+    #[serde(default)]
+    reward_memory: f64,
+    states: Vec<String>,
+    terminal: Vec<bool>,
+}
+
+impl Model {
+    /// The POMDP it was refined to, if it was.
+    pub fn refined(&self) -> Option<&Refined> {
+        self.refined.as_ref()
+    }
+
+    /// The linear model alone.
+    pub fn without_refinement(mut self) -> Model {
+        self.refined = None;
+        self
+    }
+
+    pub(crate) fn refined_to(mut self, refined: Refined) -> Model {
+        self.refined = Some(refined);
+        self
+    }
+}
+
+/// Least correlation of surprising rewards that is worth telling.
+const LEAST_MEMORY: f64 = 0.1;
+/// Largest fading with which planning in the POMDP is worth it: beyond, policies go after what is gone.
+const LARGEST_FADING: f64 = 0.01;
+
+impl Refined {
+    /// Whether rewards depend on what the states do not know, as where they can be had once only. Then plan on the logs
+    /// themselves.
+    pub fn forgets_rewards(&self) -> bool {
+        self.fading > LARGEST_FADING
+    }
+
+    /// Whether rewards tell more of the state than observations do, so that they had better be observed
+    /// ([`LearnParams::observe_reward`](crate::LearnParams)).
+    pub fn wants_rewards_observed(&self) -> bool {
+        self.reward_memory > LEAST_MEMORY
+    }
+
+    /// The POMDP where action a earns less in state s by `pessimism`·sd / √(1 + n(a, s)), n being how often it was tried there.
+    pub fn pessimistic(&self, pessimism: f64) -> Pomdp {
+        let penalty = self.visits.iter().map(|n| pessimism * self.reward_sd / (1.0 + n).sqrt());
+        self.pomdp.with_less_reward(penalty)
+    }
+
+    pub(super) fn header(&self) -> RefinedHeader {
+        let Learned { states, terminal, .. } = self.pomdp.to_learned();
+        let Refined { candidate, reward_sd, fading, reward_memory, .. } = *self;
+        RefinedHeader { candidate, reward_sd, fading, reward_memory, states, terminal }
+    }
+
+    pub(super) fn arrays(&self) -> Vec<Array> {
+        let learned = self.pomdp.to_learned();
+        let mut arrays = vec![Array::f64s("refined_visits", &[self.visits.len()], &self.visits)];
+        for (name, rows) in [("transitions", &learned.transitions), ("emissions", &learned.emissions)] {
+            let lengths: Vec<u32> = rows.iter().map(|row| row.len() as u32).collect();
+            let columns: Vec<u32> = rows.iter().flatten().map(|&(column, _)| column as u32).collect();
+            let probabilities: Vec<f64> = rows.iter().flatten().map(|&(_, p)| p).collect();
+            arrays.push(Array::u32s(format!("refined_{name}_lengths"), &[lengths.len()], &lengths));
+            arrays.push(Array::u32s(format!("refined_{name}_columns"), &[columns.len()], &columns));
+            arrays.push(Array::f64s(format!("refined_{name}"), &[probabilities.len()], &probabilities));
+        }
+        let arguments =
+            |rule: &RewardRule| [rule.action, rule.from, rule.to, rule.observation].map(|x| x.map_or(ANY, |x| x as u32));
+        let named: Vec<u32> = learned.rewards.iter().flat_map(arguments).collect();
+        let rewards: Vec<f64> = learned.rewards.iter().map(|rule| rule.reward).collect();
+        arrays.push(Array::u32s("refined_reward_arguments", &[rewards.len(), 4], &named));
+        arrays.push(Array::f64s("refined_rewards", &[rewards.len()], &rewards));
+        arrays
+    }
+
+    pub(super) fn read(header: RefinedHeader, alphabet: &Alphabet, arrays: &Arrays<'_>) -> Result<Refined> {
+        let n = header.states.len() * alphabet.actions().len();
+        let rows = |name: &str| -> Result<Vec<Row>> {
+            let lengths = arrays.sized(name, arrays.u32s(&format!("refined_{name}_lengths"))?, n)?;
+            let columns = arrays.u32s(&format!("refined_{name}_columns"))?;
+            let all: usize = lengths.iter().map(|&length| length as usize).sum();
+            let columns = arrays.sized(name, columns, all)?;
+            let probabilities = arrays.sized(name, arrays.f64s(&format!("refined_{name}"))?, all)?;
+            let mut entries = columns.into_iter().map(|column| column as usize).zip(probabilities);
+            Ok(lengths.iter().map(|&length| entries.by_ref().take(length as usize).collect()).collect())
+        };
+        let (transitions, emissions) = (rows("transitions")?, rows("emissions")?);
+        let rewards = arrays.f64s("refined_rewards")?;
+        let named = arrays.sized("refined_reward_arguments", arrays.u32s("refined_reward_arguments")?, 4 * rewards.len())?;
+        let argument = |i: u32| (i != ANY).then_some(i as usize);
+        let rewards = named.chunks_exact(4).zip(rewards).map(|(x, reward)| RewardRule {
+            action: argument(x[0]),
+            from: argument(x[1]),
+            to: argument(x[2]),
+            observation: argument(x[3]),
+            reward,
+        });
+        let learned = Learned {
+            alphabet: alphabet.clone(),
+            states: header.states,
+            terminal: header.terminal,
+            transitions,
+            emissions,
+            rewards: rewards.collect(),
+        };
+        let pomdp = Pomdp::learned(learned).map_err(|e| arrays.damaged(&e.to_string()))?;
+        let visits = arrays.sized("refined_visits", arrays.f64s("refined_visits")?, n)?;
+        let RefinedHeader { candidate, reward_sd, fading, reward_memory, .. } = header;
+        Ok(Refined { pomdp, visits, reward_sd, fading, reward_memory, candidate })
+    }
+}

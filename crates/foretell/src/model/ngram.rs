@@ -1,0 +1,345 @@
+//! Back-off n-grams P(o | a, last k pairs) with Witten–Bell smoothing: the baseline every model must beat, and the
+//! best floor for one that fails.
+//!
+//! P_k(o) = (n(context, o) + T(context)·P_{k−1}(o)) / (n(context) + T(context)), with T the number of distinct
+//! observations after the context. The start of an episode counts as a pair of its own in the context.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use crate::data::{Action, ActionObservation, EMPTY, Episodes, Fingerprints, Observation, extend};
+
+/// Stands in a past for the start of an episode.
+const START: u64 = 0x5354_4152_5400_0000;
+/// Stands in a past for a step that is not known: no context reaches beyond it.
+const GAP: u64 = 0x4741_5000_0000_0000;
+/// A level that has more counts drops half of its contexts, so memory is bounded. Which ones depends on their keys alone: those
+/// that stay are counted in full, and in the same way whichever way the logs are split.
+const MOST_COUNTS: usize = 1 << 21;
+
+/// Counts in the making, for contexts of 0, 1, 2, … pairs.
+#[derive(Clone, Debug)]
+pub(crate) struct Counter {
+    pub(crate) levels: Vec<Level>,
+    /// Fingerprints of the steps last counted; kept for its room.
+    pairs: Vec<u64>,
+}
+
+/// Counts of what follows the contexts of one length, by context and observation.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Level {
+    pub(crate) length: usize,
+    /// Contexts are counted if the first so many bits of their keys are zero.
+    pub(crate) zeros: u32,
+    pub(crate) counts: FxHashMap<(u64, Observation), u32>,
+}
+
+/// The recent past of an episode, as fingerprints of its pairs.
+#[derive(Clone, Debug)]
+pub(crate) struct Past {
+    length: usize,
+    pairs: Vec<u64>,
+}
+
+impl Past {
+    /// At the start of an episode, for contexts of up to `length` pairs.
+    pub(crate) fn new(length: usize) -> Past {
+        Past { length, pairs: vec![START] }
+    }
+
+    pub(crate) fn reset(&mut self) {
+        self.pairs.clear();
+        self.pairs.push(START);
+    }
+
+    pub(crate) fn push(&mut self, f: &Fingerprints, ao: ActionObservation) {
+        self.push_pair(f.pair(ao));
+    }
+
+    /// One pair more than contexts need is kept, to know that they are not the whole history.
+    fn push_pair(&mut self, pair: u64) {
+        self.pairs.push(pair);
+        if self.pairs.len() > 4 * (self.length + 1) {
+            self.pairs.drain(..self.pairs.len() - (self.length + 1));
+        }
+    }
+
+    /// A step of which nothing is known.
+    pub(crate) fn push_gap(&mut self) {
+        self.push_pair(GAP);
+    }
+
+    /// Whether the longest context is the whole history, back to the start of the episode.
+    fn is_whole(&self) -> bool {
+        self.pairs.len() <= self.length && !self.pairs.contains(&GAP)
+    }
+
+    /// Keys of the contexts of the next step, shortest first: the action alone, then with 1, 2, … pairs of the past.
+    fn contexts(&self, f: &Fingerprints, a: Action) -> impl Iterator<Item = u64> {
+        let bare = bare(f, a);
+        let pairs = self.pairs.iter().rev().take(self.length).take_while(|&&pair| pair != GAP);
+        std::iter::once(bare).chain(pairs.scan(bare, |key, &pair| {
+            *key = extend(*key, pair);
+            Some(*key)
+        }))
+    }
+}
+
+impl Counter {
+    pub(crate) fn new(length: usize) -> Counter {
+        let levels = (0..=length).map(|length| Level { length, ..Level::default() });
+        Counter { levels: levels.collect(), pairs: Vec::new() }
+    }
+
+    /// Counts every step of the episodes. Fingerprints must cover their symbols.
+    pub(crate) fn add(&mut self, f: &Fingerprints, episodes: &Episodes) {
+        self.add_at_most(MOST_COUNTS, f, episodes);
+    }
+
+    fn add_at_most(&mut self, most: usize, f: &Fingerprints, episodes: &Episodes) {
+        let Counter { levels, pairs } = self;
+        pairs.clear();
+        pairs.extend(episodes.steps().iter().map(|&ao| f.pair(ao)));
+        levels.par_iter_mut().for_each(|level| {
+            let mut rest = &pairs[..];
+            for z in episodes.iter() {
+                let (past, others) = rest.split_at(z.steps.len());
+                level.add(f, z.steps, past);
+                rest = others;
+            }
+            level.shrink(most);
+        });
+    }
+
+    /// Adds the counts of another, whose observations `translate` renames.
+    pub(crate) fn merge(&mut self, other: &Counter, translate: impl Fn(Observation) -> Observation) {
+        self.merge_at_most(MOST_COUNTS, other, translate);
+    }
+
+    fn merge_at_most(&mut self, most: usize, other: &Counter, translate: impl Fn(Observation) -> Observation) {
+        for (level, other) in self.levels.iter_mut().zip(&other.levels) {
+            level.zeros = level.zeros.max(other.zeros);
+            let zeros = level.zeros;
+            level.counts.retain(|(context, _), _| begins_with_zeros(*context, zeros));
+            for (&(context, o), n) in other.counts.iter().filter(|((context, _), _)| begins_with_zeros(*context, zeros)) {
+                let count = level.counts.entry((context, translate(o))).or_insert(0);
+                *count = count.saturating_add(*n);
+            }
+            level.shrink(most);
+        }
+    }
+
+    pub(crate) fn finish(&self) -> NGram {
+        let length = self.levels.len() - 1;
+        let all = self.levels.iter().flat_map(|level| &level.counts);
+        let mut counts: Vec<_> = all.map(|(&key, &n)| (key, n)).collect();
+        counts.sort_unstable();
+        let (mut keys, mut start) = (Vec::new(), vec![0]);
+        for context in counts.chunk_by(|((x, _), _), ((y, _), _)| x == y) {
+            keys.push(context[0].0.0);
+            start.push(start[start.len() - 1] + context.len() as u32);
+        }
+        keys.shrink_to_fit();
+        start.shrink_to_fit();
+        let (symbols, counts) = counts.into_iter().map(|((_, o), n)| (o.0, n)).unzip();
+        NGram { length, keys, start, symbols, counts }
+    }
+}
+
+impl Level {
+    /// Counts the steps of an episode, of which `pairs` are the fingerprints.
+    fn add(&mut self, f: &Fingerprints, steps: &[ActionObservation], pairs: &[u64]) {
+        // With t steps behind it, and the start before them, a context can have up to t + 1 pairs.
+        for t in self.length.saturating_sub(1)..steps.len() {
+            let past = pairs[..t].iter().rev().copied().chain([START]).take(self.length);
+            let context = past.fold(bare(f, steps[t].action), extend);
+            if begins_with_zeros(context, self.zeros) {
+                *self.counts.entry((context, steps[t].observation)).or_insert(0) += 1;
+            }
+        }
+    }
+
+    /// Drops contexts until there are at most so many counts.
+    fn shrink(&mut self, most: usize) {
+        while self.counts.len() > most {
+            self.zeros += 1;
+            self.counts.retain(|(context, _), _| begins_with_zeros(*context, self.zeros));
+        }
+    }
+}
+
+#[inline(always)]
+fn begins_with_zeros(key: u64, zeros: u32) -> bool {
+    key.leading_zeros() >= zeros
+}
+
+/// The key of an action without context.
+fn bare(f: &Fingerprints, a: Action) -> u64 {
+    extend(EMPTY, f.action(a))
+}
+
+/// A trained back-off n-gram.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NGram {
+    /// Longest context, in pairs.
+    pub(crate) length: usize,
+    /// Key of each context, in ascending order.
+    pub(crate) keys: Vec<u64>,
+    /// Where the counts of each context start; one more than there are contexts.
+    pub(crate) start: Vec<u32>,
+    pub(crate) symbols: Vec<u32>,
+    pub(crate) counts: Vec<u32>,
+}
+
+impl NGram {
+    /// Longest context, in pairs.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// Turns `p`, the distribution to back off to, into P(o | a, past) for every o.
+    pub(crate) fn smooth(&self, f: &Fingerprints, past: &Past, a: Action, p: &mut [f64]) {
+        for key in past.contexts(f, a) {
+            let Some(range) = self.counts_of(key) else { break };
+            let types = range.len() as f64;
+            self.add_counts(range, types, p);
+        }
+    }
+
+    /// [`smooth`](Self::smooth) and [`weigh_whole_history`](Self::weigh_whole_history) for one observation: what `p` becomes, and how
+    /// often the observation, and any, followed the whole history, if that was counted.
+    pub(crate) fn of_one(&self, f: &Fingerprints, past: &Past, ao: ActionObservation, mut p: f64) -> (f64, Option<[f64; 2]>) {
+        let counts = |key: u64| {
+            let range = self.counts_of(key)?;
+            let given = range.clone().find(|&i| self.symbols[i] == ao.observation.0).map_or(0, |i| self.counts[i]);
+            let all = self.counts[range.clone()].iter().map(|&n| f64::from(n)).sum::<f64>();
+            Some((range.len() as f64, f64::from(given), all))
+        };
+        for key in past.contexts(f, ao.action) {
+            let Some((types, given, all)) = counts(key) else { break };
+            p = p * (types / (types + all)) + given / (types + all);
+        }
+        let whole = past.is_whole().then(|| past.contexts(f, ao.action).last()).flatten();
+        (p, whole.and_then(counts).map(|(_, given, all)| [given, all]))
+    }
+
+    /// Takes `p`, worth `strength` observations, as prior of what follows the whole history, if that history was counted.
+    ///
+    /// Unlike those of a shorter context, these counts estimate just what is asked for.
+    pub(crate) fn weigh_whole_history(&self, f: &Fingerprints, past: &Past, a: Action, strength: f64, p: &mut [f64]) {
+        let key = past.is_whole().then(|| past.contexts(f, a).last()).flatten();
+        if let Some(range) = key.and_then(|key| self.counts_of(key)) {
+            let seen: f64 = p.iter().sum();
+            p.iter_mut().for_each(|p| *p /= seen);
+            self.add_counts(range, strength, p);
+            p.iter_mut().for_each(|p| *p *= seen);
+        }
+    }
+
+    fn counts_of(&self, key: u64) -> Option<Range<usize>> {
+        let context = self.keys.binary_search(&key).ok()?;
+        Some(self.start[context] as usize..self.start[context + 1] as usize)
+    }
+
+    /// p(o) ↦ (n(o) + strength·p(o)) / (n + strength)
+    fn add_counts(&self, range: Range<usize>, strength: f64, p: &mut [f64]) {
+        let total = strength + self.counts[range.clone()].iter().map(|&n| f64::from(n)).sum::<f64>();
+        p.iter_mut().for_each(|p| *p *= strength / total);
+        for i in range {
+            p[self.symbols[i] as usize] += f64::from(self.counts[i]) / total;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{Alphabet, End, Trajectory};
+
+    fn alphabet() -> Alphabet {
+        let mut alphabet = Alphabet::default();
+        alphabet.intern_action("a");
+        ["x", "y"].iter().for_each(|name| {
+            alphabet.intern_observation(name);
+        });
+        alphabet
+    }
+
+    fn episode(symbols: &[u32]) -> Episodes {
+        let steps: Vec<_> = symbols.iter().map(|&o| ActionObservation::new(0, o)).collect();
+        let z = Trajectory { rewards: vec![None; steps.len()], steps, action_probabilities: vec![], end: End::Truncated };
+        let mut episodes = Episodes::default();
+        episodes.push(&z, 1.0).unwrap();
+        episodes
+    }
+
+    #[test]
+    fn witten_bell_agrees_with_its_formula_by_hand() {
+        let f = Fingerprints::of(&alphabet());
+        let mut counter = Counter::new(1);
+        counter.add(&f, &episode(&[0, 0, 1])); // after start: x; after x: x, y
+        let ngram = counter.finish();
+        let mut past = Past::new(1);
+        let mut p = [0.5, 0.5];
+        ngram.smooth(&f, &past, Action(0), &mut p);
+        // k = 0: n(x) = 2, n(y) = 1, T = 2: (2 + 2·½)/5, (1 + 2·½)/5; k = 1 after start, only x, T = 1: (1 + .6)/2, .4/2
+        assert!((p[0] - 0.8).abs() < 1e-15 && (p[1] - 0.2).abs() < 1e-15, "{p:?}");
+        past.push(&f, ActionObservation::new(0, 0));
+        let mut p = [0.5, 0.5];
+        ngram.smooth(&f, &past, Action(0), &mut p); // after x, T = 2: (1 + 2·.6)/4, (1 + 2·.4)/4
+        assert!((p[0] - 0.55).abs() < 1e-15 && (p[1] - 0.45).abs() < 1e-15, "{p:?}");
+    }
+
+    /// What is dropped depends on the keys of contexts alone, so no way of splitting the logs changes what stays.
+    #[test]
+    fn counters_that_overflow_count_the_same_however_logs_are_split() {
+        let f = Fingerprints::of(&alphabet());
+        let mut rng = crate::Seed(5).rng();
+        let all: Vec<Episodes> =
+            (0..120).map(|_| episode(&(0..9).map(|_| u32::from(rng.uniform() < 0.4)).collect::<Vec<_>>())).collect();
+        for most in [2, 7, 12, 40, 1000] {
+            let count = |part: &[Episodes]| {
+                let mut counter = Counter::new(5);
+                part.iter().for_each(|z| counter.add_at_most(most, &f, z));
+                counter
+            };
+            let whole = count(&all);
+            let dropped = whole.levels.iter().filter(|level| level.zeros > 0).count();
+            assert!(whole.levels.iter().all(|level| level.counts.len() <= most));
+            assert!(if most == 1000 { dropped == 0 } else { dropped > 0 }, "{most}: {dropped} levels dropped contexts");
+            for parts in [1, 2, 3, 7, 60] {
+                let mut counters = all.chunks(all.len() / parts).map(count).collect::<Vec<_>>();
+                if parts % 2 == 1 {
+                    counters.reverse();
+                }
+                let mut merged = counters.remove(0);
+                counters.iter().for_each(|other| merged.merge_at_most(most, other, |o| o));
+                for (merged, whole) in merged.levels.iter().zip(&whole.levels) {
+                    assert_eq!((merged.zeros, &merged.counts), (whole.zeros, &whole.counts), "at most {most} in {parts} parts");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_context_never_met_or_unknown_backs_off() {
+        let f = Fingerprints::of(&alphabet());
+        let mut counter = Counter::new(3);
+        counter.add(&f, &episode(&[0, 0, 0]));
+        let ngram = counter.finish();
+        let smooth = |past: &Past| {
+            let mut p = [0.5, 0.5];
+            ngram.smooth(&f, past, Action(0), &mut p);
+            p
+        };
+        let (mut unmet, mut gap) = (Past::new(3), Past::new(3));
+        unmet.push(&f, ActionObservation::new(0, 1));
+        gap.push_gap();
+        let bare = smooth(&Past::new(0));
+        assert_eq!(smooth(&unmet), bare);
+        assert_eq!(smooth(&gap), bare);
+        assert_ne!(smooth(&Past::new(3)), bare);
+    }
+}

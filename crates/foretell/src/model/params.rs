@@ -1,0 +1,224 @@
+//! Parameters of learning: declared once, with their meaning, their presets and their checks.
+
+use serde::{Deserialize, Serialize};
+
+use super::projection::Projection;
+use crate::error::{Error, Result};
+use crate::parameters;
+
+/// Which parts of the past are histories.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+pub enum History {
+    /// The whole past, ao_1 … ao_t [H14 §3.2.1, k = 0].
+    Prefix,
+    /// The last pairs, up to `history_length` of them (Wolfe et al. 2005): every step of an episode teaches.
+    Suffix,
+}
+
+/// What is known of the state in which episodes start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+pub enum Start {
+    /// All episodes start alike: c₁ is the state after the null history.
+    Fixed,
+    /// Episodes start anywhere: c_* is the mean state over all histories.
+    Mixed,
+}
+
+/// How operators are regressed on the compressed moments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+pub enum Regression {
+    /// The pseudo-inverse V̂Ŝ⁻¹ of the thin SVD of Σ̂_TH [H14 §3.2.1].
+    PseudoInverse,
+    /// Compressed canonical correlations, then two-stage least squares with a ridge.
+    TwoStage,
+}
+
+/// Which cuts of an episode enter the sums.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+pub enum Cuts {
+    /// Those with room for the longest test, so that all sums estimate the same quantities.
+    Complete,
+    /// All, as printed in the paper: late histories see only short tests.
+    Ragged,
+}
+
+/// What is done about actions that the logging policy preferred.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+pub enum Weighting {
+    /// Nothing: the state is that of the system under the policy that made the logs.
+    #[default]
+    None,
+    /// `next` counts by 1/(|A|·π(a|h)), tests as they were met: what rare actions lead to counts as much as what others do. The state is
+    /// still that under the logging policy, and d′ must hold what this remembers. Needs the probabilities of the actions in the logs.
+    Next,
+    /// Steps of tests and `next` count by 1/(|A|·π(a|h)), as if all actions had been taken alike: the state is that of the system
+    /// alone, with a variance that grows with the length of tests. Needs the probabilities of the actions in the logs.
+    Propensity,
+}
+
+/// Largest projection dimension: a covariance then takes 2 GiB.
+const LARGEST_DIM: usize = 1 << 14;
+
+parameters! {
+    /// What the learner needs to know; [`LearnParams::default`] is the recipe that predicts best, [`LearnParams::paper`] the one printed.
+    LearnParams,
+    /// Changes to a preset: one optional value for each field of [`LearnParams`].
+    LearnOverrides, "Learning",
+    /// Projection of tests
+    test_projection: Projection,
+    /// Projection of histories
+    history_projection: Projection,
+    /// d_T, rows of Φ_T (the null test has a row of its own besides; no meaning for identity)
+    test_dim: usize,
+    /// d_H, rows of Φ_H (start and null history have rows of their own besides; no meaning for identity)
+    history_dim: usize,
+    /// Longest test, in steps
+    max_test_length: usize,
+    /// Which parts of the past are histories
+    history: History,
+    /// Longest suffix history, in steps (no meaning for prefix histories)
+    history_length: usize,
+    /// Which cuts of an episode enter the sums
+    cuts: Cuts,
+    /// What is known of the state in which episodes start
+    start: Start,
+    /// d′, dimension of the predictive state
+    rank: usize,
+    /// Singular values below this share of the largest are dropped
+    tolerance: f64,
+    /// How operators are regressed
+    regression: Regression,
+    /// Ridge of the whitening, in units of the mean eigenvalue (two-stage only)
+    whitening_ridge: f64,
+    /// Ridge of the second stage, in units of the mean eigenvalue (two-stage only)
+    ridge: f64,
+    /// Least probability of an observation seen in training, before normalising
+    floor: f64,
+    /// Longest context of the back-off n-gram that is counted beside the model (steps)
+    ngram_length: usize,
+    /// Weight of the n-gram in predictions, between 0 and 1
+    mix: f64,
+    /// Whether rewards are part of observations: for where they tell more than observations do
+    #[serde(default)]
+    observe_reward: bool = "true",
+    /// What is done about actions that the logging policy preferred
+    #[serde(default)]
+    weighting: Weighting,
+    /// Seed of the projections
+    seed: u64,
+}
+
+impl Default for LearnParams {
+    /// Suffix histories, signed hashing, compressed CCA and two-stage regression: same ingredients as the paper's, far better predictions.
+    fn default() -> Self {
+        LearnParams {
+            test_projection: Projection::SignedHash,
+            history_projection: Projection::SignedHash,
+            test_dim: 1024,
+            history_dim: 1024,
+            max_test_length: 2,
+            history: History::Suffix,
+            history_length: 3,
+            cuts: Cuts::Complete,
+            start: Start::Fixed,
+            rank: 40,
+            tolerance: 1e-6, // [H14 §6.3]
+            regression: Regression::TwoStage,
+            whitening_ridge: 0.03,
+            ridge: 0.01,
+            floor: 1e-4,
+            ngram_length: 3,
+            mix: 0.0,
+            observe_reward: false,
+            weighting: Weighting::None,
+            seed: 0,
+        }
+    }
+}
+
+impl LearnParams {
+    /// The recipe as printed [H14 §3.2.1, §6.3]: prefix histories, all tests up to length 7, thin SVD, pseudo-inverse, d′ = 5.
+    pub fn paper() -> Self {
+        LearnParams {
+            test_projection: Projection::Spherical,
+            history_projection: Projection::Spherical,
+            test_dim: 75,
+            history_dim: 75,
+            max_test_length: 7,
+            history: History::Prefix,
+            rank: 5,
+            regression: Regression::PseudoInverse,
+            ..LearnParams::default()
+        }
+    }
+
+    /// Checks every value once, at the door.
+    pub fn validate(&self) -> Result<()> {
+        let positive =
+            |name, value: usize| if value == 0 { Err(Error::parameter(name, value, "must be at least 1")) } else { Ok(()) };
+        positive("test_dim", self.test_dim)?;
+        positive("history_dim", self.history_dim)?;
+        for (name, dim) in [("test_dim", self.test_dim), ("history_dim", self.history_dim)] {
+            if dim > LARGEST_DIM {
+                return Err(Error::parameter(name, dim, format!("must be at most {LARGEST_DIM}: moments are square in it")));
+            }
+        }
+        positive("max_test_length", self.max_test_length)?;
+        positive("rank", self.rank)?;
+        if self.history == History::Suffix {
+            positive("history_length", self.history_length)?;
+        }
+        let share = |name, value: f64, below: f64| {
+            let fits = (0.0..below).contains(&value);
+            if fits { Ok(()) } else { Err(Error::parameter(name, value, format!("must be at least 0 and below {below}"))) }
+        };
+        share("tolerance", self.tolerance, 1.0)?;
+        share("whitening_ridge", self.whitening_ridge, f64::INFINITY)?;
+        share("ridge", self.ridge, f64::INFINITY)?;
+        share("floor", self.floor, 0.1)?;
+        if !(0.0..=1.0).contains(&self.mix) {
+            return Err(Error::parameter("mix", self.mix, "must be between 0 and 1"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn presets_are_valid_and_overrides_apply() {
+        LearnParams::default().validate().unwrap();
+        LearnParams::paper().validate().unwrap();
+        let overrides = LearnOverrides { rank: Some(7), ..Default::default() };
+        assert_eq!(overrides.apply(LearnParams::paper()), LearnParams { rank: 7, ..LearnParams::paper() });
+    }
+
+    #[test]
+    fn impossible_values_are_named() {
+        let message = |params: LearnParams| params.validate().unwrap_err().to_string();
+        assert_eq!(message(LearnParams { rank: 0, ..Default::default() }), "rank = 0: must be at least 1");
+        assert_eq!(message(LearnParams { mix: 1.5, ..Default::default() }), "mix = 1.5: must be between 0 and 1");
+        assert_eq!(
+            message(LearnParams { floor: f64::NAN, ..Default::default() }),
+            "floor = NaN: must be at least 0 and below 0.1"
+        );
+    }
+
+    #[test]
+    fn unknown_fields_are_refused() {
+        let error = serde_json::from_str::<LearnOverrides>(r#"{"rnak": 5}"#).unwrap_err().to_string();
+        assert!(error.contains("rnak"), "{error}");
+    }
+}

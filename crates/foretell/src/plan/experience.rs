@@ -1,0 +1,151 @@
+//! What planning learns from: the steps of logged episodes, and the states a filter was in before and after each.
+
+use rayon::prelude::*;
+
+use crate::data::{Action, Alphabet, End, Trajectory};
+use crate::error::{Error, Result};
+use crate::model::Filter;
+
+/// Episodes that one task tracks.
+const CHUNK: usize = 64;
+
+/// Largest reward in absolute value: the sum of as many as anyone could count stays far from what trees can average.
+const LARGEST_REWARD: f64 = 1e60;
+
+/// Steps of logged episodes.
+///
+/// States have *rows*: an episode of n steps has n + 1 of them, one after the other, so the state after a step is the row after
+/// the state before it.
+#[derive(Clone, Debug)]
+pub struct Steps {
+    list: Vec<Step>,
+    starts: Vec<usize>,
+    rows: usize,
+    actions: usize,
+}
+
+/// One step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
+    /// The row of the state in which the action was taken.
+    pub row: usize,
+    /// a
+    pub action: Action,
+    /// r
+    pub reward: f64,
+    /// Whether the episode ended by itself here: then nothing follows. A cut is no end, what would have followed counts.
+    pub terminal: bool,
+}
+
+impl Steps {
+    /// The steps of episodes over that alphabet. Every one must have a reward.
+    pub fn of(alphabet: &Alphabet, episodes: &[Trajectory]) -> Result<Steps> {
+        let count = episodes.iter().map(|z| z.steps.len()).sum();
+        let mut steps = Steps { list: Vec::with_capacity(count), starts: Vec::new(), rows: 0, actions: alphabet.actions().len() };
+        for (i, z) in episodes.iter().enumerate() {
+            steps.starts.push(steps.rows);
+            for (t, ao) in z.steps.iter().enumerate() {
+                let Some(reward) = z.rewards.get(t).copied().flatten() else {
+                    let problem = format!("step {} of episode {} has no reward", t + 1, i + 1);
+                    let remedy = "give logs with a reward at every step; write 0 only where nothing was earned";
+                    return Err(Error::data(problem, remedy));
+                };
+                if reward.is_nan() || reward.abs() > LARGEST_REWARD {
+                    let problem = format!("step {} of episode {} has the reward {reward}", t + 1, i + 1);
+                    return Err(Error::data(problem, format!("give numbers of at most {LARGEST_REWARD:e}")));
+                }
+                let terminal = z.end == End::Terminated && t + 1 == z.steps.len();
+                steps.list.push(Step { row: steps.rows + t, action: ao.action, reward, terminal });
+            }
+            steps.rows += z.steps.len() + 1;
+        }
+        if steps.list.is_empty() {
+            return Err(Error::data("the logs hold no steps", "give at least one episode"));
+        }
+        Ok(steps)
+    }
+
+    /// The same steps where each earns less by so much.
+    pub(crate) fn with_less_reward(mut self, less: impl IntoIterator<Item = f64>) -> Steps {
+        self.list.iter_mut().zip(less).for_each(|(step, less)| step.reward -= less);
+        self
+    }
+
+    /// All steps, in order.
+    pub fn list(&self) -> &[Step] {
+        &self.list
+    }
+
+    /// The rows of the states in which episodes begin.
+    pub fn starts(&self) -> &[usize] {
+        &self.starts
+    }
+
+    /// The episode of each step, counted from 0.
+    pub fn episodes(&self) -> Vec<usize> {
+        let ends = self.starts.iter().skip(1).copied().chain([self.rows]);
+        let mut steps = self.list.iter().peekable();
+        let mut episodes = Vec::with_capacity(self.list.len());
+        for (episode, end) in ends.enumerate() {
+            while steps.next_if(|step| step.row < end).is_some() {
+                episodes.push(episode);
+            }
+        }
+        episodes
+    }
+
+    /// Number of states.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Number of actions of the alphabet.
+    pub fn actions(&self) -> usize {
+        self.actions
+    }
+}
+
+/// The states of a filter, by rows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct States {
+    width: usize,
+    values: Vec<f64>,
+}
+
+impl States {
+    /// The states of a filter along the episodes; `start` makes one at the start of an episode.
+    pub fn track<F: Filter>(episodes: &[Trajectory], start: impl Fn() -> F + Sync) -> States {
+        let width = start().state().len();
+        let track = |episodes: &[Trajectory]| {
+            let mut filter = start();
+            let mut values = Vec::with_capacity(width * episodes.iter().map(|z| z.steps.len() + 1).sum::<usize>());
+            let mut push = |state: &[f64]| values.extend_from_slice(state);
+            for z in episodes {
+                filter.reset();
+                push(filter.state());
+                for &ao in &z.steps {
+                    filter.observe(ao);
+                    push(filter.state());
+                }
+            }
+            values
+        };
+        let parts: Vec<Vec<f64>> = episodes.par_chunks(CHUNK).map(track).collect();
+        States { width, values: parts.concat() }
+    }
+
+    /// Numbers in a state.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// All states, one after the other.
+    pub fn values(&self) -> &[f64] {
+        &self.values
+    }
+
+    /// One state.
+    pub fn row(&self, i: usize) -> &[f64] {
+        &self.values[i * self.width..(i + 1) * self.width]
+    }
+}

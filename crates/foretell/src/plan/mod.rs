@@ -1,0 +1,25 @@
+//! Planning from logs: fitted-Q on the states of a filter, or in the POMDP of a refined model, and the plan it leads to as a policy.
+
+mod experience;
+mod fitted_q;
+mod memory;
+mod tree_q;
+mod window;
+mod visits;
+mod foresight;
+mod greedy;
+mod translated;
+mod planner;
+mod support;
+mod file;
+
+pub use experience::{States, Step, Steps};
+pub use fitted_q::{Approximator, FittedQ, Round};
+pub use greedy::Greedy;
+pub use memory::{LastObservations, WithLast};
+pub use planner::{Plan, PlanOverrides, PlanParams, Planner, Regressor, StateKind, only_reward, plan};
+pub use support::Support;
+pub use translated::Translated;
+pub use tree_q::{Ensembles, Structure, TreeFit, TreeQ};
+pub(crate) use tree_q::{Following, LANES};
+pub use window::{Recent, WindowFit, WindowQ};

@@ -1,0 +1,415 @@
+//! Planning from logs: fitted-Q on the states of a filter, and the plan it leads to as a policy.
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::experience::{States, Steps};
+use super::fitted_q::{Approximator, FittedQ, Round};
+use super::foresight::Foresight;
+use super::memory::{LastObservations, WithLast};
+use super::translated::Translation;
+use super::tree_q::{Ensembles, Structure, TreeFit, TreeQ};
+use super::visits::Visits;
+use super::window::{Recent, WindowFit, WindowQ};
+use crate::data::{Action, Alphabet, End, Trajectory};
+use crate::error::{Error, Result};
+use crate::math::Mean;
+use crate::model::{Filter, Model, PredictiveState};
+use crate::parameters;
+use crate::pomdp::solve::{self, AlphaVector, Gap, PointBased};
+use crate::rng::Seed;
+use crate::system::Policy;
+use crate::trees::{Targets, TreeParams};
+
+use super::greedy::Greedy;
+use super::translated::Translated;
+
+/// Most observations in a state: more would only dilute what a split of a tree can find.
+const MOST_LAST: usize = 100;
+
+/// What a policy knows of the past.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+pub enum StateKind {
+    /// The predictive state of the model, as in the paper
+    Predictive,
+    /// The predictive state and the last observation beside it
+    Memory,
+    /// The last observations alone, `last` of them; the model is not asked
+    Last,
+}
+
+/// How a policy is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+pub enum Planner {
+    /// Point-based in the POMDP of a refined model, where that foretells the logs better than the last steps do and its states
+    /// know what rewards depend on; else fitted-Q, with the linear model
+    Auto,
+    /// Fitted-Q on the logs, as in the paper
+    FittedQ,
+    /// As if the state were seen after the next step; needs a refined model
+    Qmdp,
+    /// The fast informed bound: as if it were seen after two; needs a refined model
+    FastInformed,
+    /// Point-based value iteration between two bounds; needs a refined model
+    PointBased,
+}
+
+/// Who estimates Q.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+pub enum Regressor {
+    /// Who knows more: trees where the model predicts better than the last steps do, a table where none predicts better than
+    /// the last step alone, else the mean; trees, if the model was learned from other logs
+    Auto,
+    /// Trees over states, as in the paper
+    Trees,
+    /// A table over the last steps and the time
+    Table,
+    /// The mean of both
+    Mean,
+}
+
+parameters! {
+    /// What the planner needs to know; [`PlanParams::default`] plans best, [`PlanParams::paper`] is the recipe printed.
+    PlanParams,
+    /// Changes to a preset: one optional value for each field of [`PlanParams`].
+    PlanOverrides, "Planning",
+    /// How the policy is found
+    planner: Planner,
+    /// Standard deviations of a reward that are taken off where an action was never tried; half of them after three trials
+    pessimism: f64,
+    /// What the policy knows of the past, with fitted-Q
+    state: StateKind,
+    /// Observations in the state, where it is made of the last ones
+    last: usize,
+    /// Who estimates Q
+    regressor: Regressor,
+    /// Most of the latest steps that a table looks at, beside the time
+    window: usize,
+    /// Rounds of fitted-Q, or trials of the point-based planner
+    rounds: usize,
+    /// Discount γ
+    discount: f64,
+    /// Trees in a forest
+    trees: usize,
+    /// Rows below which a node of a tree is a leaf
+    min_split: usize,
+    /// When the structure of the trees is chosen
+    structure: Structure,
+    /// How actions enter Q
+    ensembles: Ensembles,
+    /// Seed of the trees
+    seed: u64,
+}
+
+impl Default for PlanParams {
+    fn default() -> Self {
+        PlanParams {
+            planner: Planner::Auto,
+            pessimism: 0.0,
+            state: StateKind::Memory,
+            last: 2,
+            regressor: Regressor::Auto,
+            window: 2,
+            rounds: 100, // [H14 §6.4]
+            discount: 0.99,
+            trees: 25, // [H14 §6.4]
+            min_split: 30,
+            structure: Structure::Frozen,
+            ensembles: Ensembles::PerAction,
+            seed: 0,
+        }
+    }
+}
+
+impl PlanParams {
+    /// The recipe as printed [H14 §6.4]: 25 trees for each action, on the predictive state, refitted in each of 100 rounds.
+    pub fn paper() -> Self {
+        PlanParams {
+            planner: Planner::FittedQ,
+            state: StateKind::Predictive,
+            regressor: Regressor::Trees,
+            structure: Structure::Refitted,
+            min_split: 10,
+            ..PlanParams::default()
+        }
+    }
+
+    /// Checks every value once, at the door.
+    pub fn validate(&self) -> Result<()> {
+        for (name, value) in [("last", self.last), ("rounds", self.rounds), ("window", self.window)] {
+            if value == 0 {
+                return Err(Error::parameter(name, value, "must be at least 1"));
+            }
+        }
+        for (name, value) in [("last", self.last), ("window", self.window)] {
+            if value > MOST_LAST {
+                return Err(Error::parameter(name, value, format!("must be at most {MOST_LAST}")));
+            }
+        }
+        if !(0.0..=1.0).contains(&self.discount) {
+            return Err(Error::parameter("discount", self.discount, "must be between 0 and 1"));
+        }
+        if !(self.pessimism >= 0.0 && self.pessimism.is_finite()) {
+            return Err(Error::parameter("pessimism", self.pessimism, "must be a number that is not negative"));
+        }
+        self.tree_params().validate()
+    }
+
+    pub(crate) fn tree_params(&self) -> TreeParams {
+        TreeParams { trees: self.trees, candidates: None, min_split: self.min_split }
+    }
+}
+
+/// A policy found by planning, with all it needs: the model that keeps its state, and Q̂.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub(super) params: PlanParams,
+    pub(super) alphabet: Alphabet,
+    /// Where the state is that of a model.
+    pub(super) model: Option<Model>,
+    /// The model's [`encoding`](Model::encoding), which a plan without a model has too.
+    pub(super) encoding: Option<String>,
+    pub(super) q: PlanQ,
+}
+
+/// Q̂ of trees, of a table, or the mean of both. Trees generalise and blur; a table does neither. What either gets wrong by
+/// chance the other halves, which counts where the best of several actions is taken.
+#[derive(Clone, Debug)]
+pub(super) struct PlanQ {
+    pub(super) trees: Option<TreeQ>,
+    pub(super) table: Option<WindowQ>,
+    /// Instead of both, where a POMDP was solved.
+    pub(super) vectors: Vec<AlphaVector>,
+}
+
+/// [`PlanQ`] being fitted.
+struct PlanFit {
+    trees: Option<TreeFit>,
+    table: Option<WindowFit>,
+}
+
+impl Approximator for PlanFit {
+    fn fit(&mut self, targets: Targets<'_>) {
+        self.trees.iter_mut().for_each(|trees| trees.fit(targets));
+        self.table.iter_mut().for_each(|table| table.fit(targets));
+    }
+
+    fn q(&self, a: Action, out: &mut [f64]) {
+        let Some(table) = &self.table else { return self.trees.iter().for_each(|trees| trees.q(a, out)) };
+        table.q(a, out);
+        if let Some(trees) = &self.trees {
+            let mut other = vec![0.0; out.len()];
+            trees.q(a, &mut other);
+            average(out, &other);
+        }
+    }
+}
+
+/// The mean of two estimates.
+pub(super) fn average(values: &mut [f64], other: &[f64]) {
+    values.iter_mut().zip(other).for_each(|(x, y)| *x = 0.5 * (*x + y));
+}
+
+/// Multiplications after which point-based planning stops: seconds. The mazes and AMM need a tenth of it.
+const MOST_WORK: u64 = 1_000_000_000;
+
+/// The reward of every step, if all are the same: then these episodes cannot tell a good policy from a bad one. Where one ends by
+/// itself they can, as a good policy may be one that lasts, or does not.
+pub fn only_reward(episodes: &[Trajectory]) -> Option<f64> {
+    let mut rewards = episodes.iter().flat_map(|z| &z.rewards).flatten();
+    let first = rewards.next().filter(|_| episodes.iter().all(|z| z.end == End::Truncated))?;
+    rewards.all(|reward| reward == first).then_some(*first)
+}
+
+/// Plans with a model on logged episodes over the model's alphabet; `progress` hears of every round.
+///
+/// The logs need not be those the model was learned from.
+pub fn plan(model: &Model, episodes: &[Trajectory], params: &PlanParams, progress: &mut dyn FnMut(Round)) -> Result<Plan> {
+    params.validate()?;
+    let model = &model.clone().without_ensemble();
+    let left_open = params.planner == Planner::Auto;
+    let planner = if left_open { suited(model, episodes, params.window) } else { params.planner };
+    let params = PlanParams { planner, ..params.clone() };
+    match params.planner {
+        Planner::FittedQ if left_open => fitted(&model.clone().without_refinement(), episodes, params, progress),
+        Planner::Auto | Planner::FittedQ => fitted(model, episodes, params, progress),
+        planner => solved(model, planner, params, progress),
+    }
+}
+
+/// The planner that suits a model.
+fn suited(model: &Model, episodes: &[Trajectory], window: usize) -> Planner {
+    if model.refined().is_none_or(|refined| !refined.pomdp.has_rewards() || refined.forgets_rewards()) {
+        return Planner::FittedQ;
+    }
+    match Foresight::of(model, episodes, window) {
+        Some(foresight) if foresight.model < foresight.best_window().1 => Planner::FittedQ,
+        _ => Planner::PointBased,
+    }
+}
+
+/// A policy in the POMDP of a refined model.
+fn solved(model: &Model, planner: Planner, params: PlanParams, progress: &mut dyn FnMut(Round)) -> Result<Plan> {
+    let Some(refined) = model.refined() else {
+        return Err(Error::data(
+            "this planner needs a POMDP, and a linear model is none: its operators may give negative probabilities",
+            "refine the model first, or take the planner fitted-q",
+        ));
+    };
+    if !refined.pomdp.has_rewards() {
+        return Err(Error::data(
+            "the model was refined on logs without rewards, or where all are zero",
+            "refine it on logs with rewards",
+        ));
+    }
+    let pomdp = refined.pessimistic(params.pessimism);
+    let solution = match planner {
+        Planner::Qmdp => solve::qmdp(&pomdp, params.discount)?,
+        Planner::FastInformed => solve::fast_informed_bound(&pomdp, params.discount)?,
+        _ => {
+            let mut planner = PointBased::new(&pomdp, params.discount, Gap::default())?.within(MOST_WORK);
+            let told =
+                |number, round: solve::Round| Round { number, change: round.upper - round.lower, start_value: round.lower };
+            // The bounds may meet before the first trial.
+            progress(told(0, planner.round()));
+            (1..=params.rounds).zip(planner.by_ref()).for_each(|(number, round)| progress(told(number, round)));
+            planner.solution()
+        }
+    };
+    if planner != Planner::PointBased {
+        progress(Round { number: 1, change: 0.0, start_value: solution.upper });
+    }
+    let params = PlanParams { state: StateKind::Predictive, ..params };
+    let q = PlanQ { trees: None, table: None, vectors: solution.vectors };
+    let (alphabet, encoding) = (model.alphabet().clone(), model.encoding().map(String::from));
+    Ok(Plan { params, alphabet, model: Some(model.clone()), encoding, q })
+}
+
+/// A policy by fitted-Q on the logs.
+fn fitted(model: &Model, episodes: &[Trajectory], params: PlanParams, progress: &mut dyn FnMut(Round)) -> Result<Plan> {
+    let alphabet = model.alphabet();
+    let steps = Steps::of(alphabet, episodes)?;
+    let params = settled(&params, model, episodes);
+    let track = || States::track(episodes, || filter(&params, alphabet, Some(model)));
+    let states = (params.regressor != Regressor::Table || params.pessimism > 0.0).then(track);
+    let seed = Seed(params.seed).stream("plan");
+    let steps = match &states {
+        Some(states) if params.pessimism > 0.0 => pessimistic(steps, states, params.pessimism, seed)?,
+        _ => steps,
+    };
+    let trees = states
+        .filter(|_| params.regressor != Regressor::Table)
+        .map(|states| TreeFit::new(&steps, &states, params.structure, params.ensembles, &params.tree_params(), seed));
+    let table =
+        (params.regressor != Regressor::Trees).then(|| WindowFit::new(Recent::PairsAndTime(params.window), &steps, episodes));
+    let mut fitted = FittedQ::new(&steps, PlanFit { trees: trees.transpose()?, table }, params.discount);
+    fitted.by_ref().take(params.rounds).for_each(progress);
+    let PlanFit { trees, table } = fitted.into_inner();
+    let q = PlanQ { trees: trees.map(|trees| trees.to_q()), table: table.map(WindowFit::into_q), vectors: Vec::new() };
+    let encoding = model.encoding().map(String::from);
+    let kept = (params.state != StateKind::Last).then(|| model.clone());
+    Ok(Plan { params, alphabet: alphabet.clone(), model: kept, encoding, q })
+}
+
+/// The steps where action a earns less by `pessimism`·sd / √(1 + n), n being how often it was tried in states like its own.
+fn pessimistic(steps: Steps, states: &States, pessimism: f64, seed: Seed) -> Result<Steps> {
+    let sd = steps.list().iter().map(|step| step.reward).collect::<Mean>().sd();
+    let visits = Visits::new(&steps, states, seed.stream("visits"))?.of(steps.list().iter().map(|step| step.action));
+    Ok(steps.with_less_reward(visits.into_iter().map(|n| pessimism * sd / (1.0 + n).sqrt())))
+}
+
+/// The parameters, with what is left open decided by the logs.
+fn settled(params: &PlanParams, model: &Model, episodes: &[Trajectory]) -> PlanParams {
+    if params.regressor != Regressor::Auto {
+        return params.clone();
+    }
+    let foresight = match params.state {
+        StateKind::Last => None,
+        StateKind::Predictive | StateKind::Memory => Foresight::of(model, episodes, params.window),
+    };
+    let Some(foresight) = foresight else { return PlanParams { regressor: Regressor::Trees, ..params.clone() } };
+    let (window, pairs) = foresight.best_window();
+    let regressor = match window {
+        _ if foresight.model > pairs => Regressor::Trees,
+        1 => Regressor::Table,
+        _ => Regressor::Mean,
+    };
+    PlanParams { regressor, window, ..params.clone() }
+}
+
+/// The filter of a policy, at the start of an episode.
+fn filter<'m>(params: &PlanParams, alphabet: &Alphabet, model: Option<&'m Model>) -> Box<dyn Filter + Send + 'm> {
+    let predictive = || PredictiveState::new(model.expect("plans on a predictive state have a model"));
+    match params.state {
+        StateKind::Predictive => Box::new(predictive()),
+        StateKind::Memory => Box::new(WithLast::new(predictive(), alphabet)),
+        StateKind::Last => Box::new(LastObservations::new(alphabet, params.last)),
+    }
+}
+
+impl Plan {
+    /// How it was made; what was left open is as the logs decided it.
+    pub fn params(&self) -> &PlanParams {
+        &self.params
+    }
+
+    /// Its actions, and the observations it knows.
+    pub fn alphabet(&self) -> &Alphabet {
+        &self.alphabet
+    }
+
+    /// The model that keeps the state, if it has one.
+    pub fn model(&self) -> Option<&Model> {
+        self.model.as_ref()
+    }
+
+    /// How symbols were made of measurements, see [`Model::encoding`].
+    pub fn encoding(&self) -> Option<&str> {
+        self.encoding.as_deref()
+    }
+
+    /// The states it goes through along episodes over its alphabet.
+    pub fn states(&self, episodes: &[Trajectory]) -> States {
+        States::track(episodes, || self.filter())
+    }
+
+    /// The action it takes in each of these states.
+    pub fn actions(&self, episodes: &[Trajectory]) -> Vec<Action> {
+        let actions = |z: &Trajectory| {
+            let mut policy = self.policy();
+            let mut actions = vec![policy.best()];
+            for &ao in &z.steps {
+                policy.observe(ao);
+                actions.push(policy.best());
+            }
+            actions
+        };
+        episodes.par_iter().flat_map_iter(actions).collect()
+    }
+
+    pub(super) fn filter(&self) -> Box<dyn Filter + Send + '_> {
+        filter(&self.params, &self.alphabet, self.model.as_ref())
+    }
+
+    /// The policy that takes the best action.
+    pub fn policy(&self) -> Greedy<'_> {
+        let PlanQ { trees, table, vectors } = &self.q;
+        let actions = self.alphabet.actions().len();
+        Greedy { trees: trees.as_ref(), filter: self.filter(), table: table.as_ref().map(WindowQ::memory), vectors, actions }
+    }
+
+    /// Makes such policies for a system that has another alphabet, where symbols of the same name are the same.
+    pub fn policies_for<'p>(
+        &'p self,
+        alphabet: &Alphabet,
+    ) -> Result<impl Fn() -> Translated<Greedy<'p>> + Send + Sync + use<'p>> {
+        let translation = Translation::new(&self.alphabet, alphabet)?;
+        Ok(move || Translated { inner: self.policy(), translation: translation.clone() })
+    }
+}

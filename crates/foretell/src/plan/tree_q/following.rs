@@ -1,0 +1,199 @@
+//! Fitted-Q evaluation of a policy for many weightings of the same steps, several at once.
+//!
+//! Each gets the very numbers that [`FittedQ`](crate::plan::fitted_q::FittedQ) gives; but a leaf is looked up once for all of them,
+//! and the trees of an action are asked only where the policy takes it.
+
+use std::mem;
+
+use rayon::prelude::*;
+
+use super::{Frozen, Member, TreeFit};
+use crate::data::Action;
+use crate::plan::experience::{Step, Steps};
+use crate::trees::{Leaves, Trees};
+
+/// Weightings that go together: their numbers fill a line of the cache.
+pub(crate) const LANES: usize = 8;
+/// One number for each of them.
+pub(crate) type Lanes = [f64; LANES];
+/// Rows that one task takes through all trees: their sums stay in the first cache.
+const BLOCK: usize = 256;
+
+/// A policy that is followed, and trees of frozen structure for each of its actions.
+pub(crate) struct Following<'f> {
+    steps: &'f Steps,
+    discount: f64,
+    parts: Vec<Part<'f>>,
+}
+
+/// The trees of one action.
+struct Part<'f> {
+    trees: &'f Trees,
+    /// The steps that took it, and their leaves.
+    steps: &'f [usize],
+    train: &'f Leaves,
+    /// The states in which the policy takes it, and their leaves.
+    rows: Vec<usize>,
+    asked: Leaves,
+}
+
+impl<'f> Following<'f> {
+    /// `actions` are what the policy does in each state; all of them must be among the steps.
+    ///
+    /// # Panics
+    /// If the structure is not frozen, or one for all actions.
+    pub(crate) fn new(fit: &'f TreeFit, steps: &'f Steps, actions: &[Action], discount: f64) -> Following<'f> {
+        assert_eq!(fit.members.len(), steps.actions(), "trees for each action");
+        assert_eq!(actions.len(), steps.rows(), "an action for each row");
+        let members = (0..).map(Action).zip(&fit.members);
+        let members = members.filter_map(|(a, member)| member.as_ref().map(|member| (a, member)));
+        Following { steps, discount, parts: members.map(|(a, member)| Part::new(member, a, actions)).collect() }
+    }
+
+    /// Q̂ so many steps ahead, in each state, for each of the weightings of the steps.
+    pub(crate) fn values(&self, weights: impl Fn(usize) -> Lanes, rounds: usize) -> Vec<Lanes> {
+        let weighted: Vec<Weighted<'_>> = self.parts.iter().map(|part| Weighted::new(part, &weights)).collect();
+        let mut values = vec![[0.0; LANES]; self.steps.rows()];
+        let mut before = values.clone();
+        for _ in 0..rounds {
+            mem::swap(&mut values, &mut before);
+            for part in &weighted {
+                part.update(|i| self.target(&self.steps.list()[i], &before), &mut values);
+            }
+            if values == before {
+                break; // and would be in all rounds to come
+            }
+        }
+        values
+    }
+
+    /// r + γ Q̂(s', π(s'))
+    fn target(&self, step: &Step, values: &[Lanes]) -> Lanes {
+        let future = if step.terminal { [0.0; LANES] } else { values[step.row + 1] };
+        future.map(|future| step.reward + self.discount * future)
+    }
+}
+
+impl<'f> Part<'f> {
+    fn new(member: &'f Member, a: Action, actions: &[Action]) -> Part<'f> {
+        let Frozen { trees, train, asked } = member.frozen.as_ref().expect("the structure is frozen");
+        let rows: Vec<usize> = (0..actions.len()).filter(|&row| actions[row] == a).collect();
+        let places: Vec<_> = rows.iter().map(|&row| (0, row)).collect();
+        Part { trees, steps: &member.steps, train, asked: Leaves::select(asked, trees.len(), &places), rows }
+    }
+
+    /// Sums over the rows in each leaf of a tree.
+    fn sums(&self, tree: usize, of_step: &[Lanes]) -> Vec<Lanes> {
+        let leaves = self.trees.leaves_of(tree);
+        let mut sums = vec![[0.0; LANES]; leaves.len()];
+        for (&leaf, x) in self.train.of_tree(tree).iter().zip(of_step) {
+            add(&mut sums[leaf as usize - leaves.start], x);
+        }
+        sums
+    }
+}
+
+/// The trees of one action, and how much each of its steps counts.
+struct Weighted<'p> {
+    part: &'p Part<'p>,
+    weights: Vec<Lanes>,
+    /// Their sums in each leaf of all trees, and in all leaves of each tree.
+    totals: Vec<Lanes>,
+    all: Vec<Lanes>,
+}
+
+impl<'p> Weighted<'p> {
+    fn new(part: &'p Part<'p>, weights: impl Fn(usize) -> Lanes) -> Weighted<'p> {
+        let mut weights: Vec<Lanes> = part.steps.iter().map(|&i| weights(i)).collect();
+        for lane in 0..LANES {
+            // Of steps that all count nothing, all count alike.
+            if weights.iter().all(|weights| weights[lane] == 0.0) {
+                weights.iter_mut().for_each(|weights| weights[lane] = 1.0);
+            }
+        }
+        let by_tree: Vec<Vec<Lanes>> = (0..part.trees.len()).into_par_iter().map(|tree| part.sums(tree, &weights)).collect();
+        let all = by_tree.iter().map(|totals| sum(totals)).collect();
+        Weighted { part, weights, totals: by_tree.concat(), all }
+    }
+
+    /// Fits the trees, and asks them for the states in which the policy takes the action.
+    fn update(&self, target: impl Fn(usize) -> Lanes + Sync, values: &mut [Lanes]) {
+        let Part { trees, steps, rows, asked, .. } = self.part;
+        let weighted = |(&i, weights): (&usize, &Lanes)| {
+            let y = target(i);
+            std::array::from_fn(|lane| weights[lane] * y[lane])
+        };
+        let products: Vec<Lanes> = steps.par_iter().zip(&self.weights).map(weighted).collect();
+        let means: Vec<Lanes> = (0..trees.len()).into_par_iter().flat_map_iter(|tree| self.means(tree, &products)).collect();
+        let mut sums = vec![[0.0; LANES]; rows.len()];
+        sums.par_chunks_mut(BLOCK).enumerate().for_each(|(block, sums)| {
+            for tree in 0..trees.len() {
+                let leaves = &asked.of_tree(tree)[block * BLOCK..];
+                sums.iter_mut().zip(leaves).for_each(|(sum, &leaf)| add(sum, &means[leaf as usize]));
+            }
+            sums.iter_mut().flatten().for_each(|sum| *sum /= trees.len() as f64);
+        });
+        rows.iter().zip(sums).for_each(|(&row, value)| values[row] = value);
+    }
+
+    /// The weighted mean in each leaf of a tree; where nothing counts, that of all.
+    fn means(&self, tree: usize, products: &[Lanes]) -> Vec<Lanes> {
+        let mut sums = self.part.sums(tree, products);
+        let (sum, all) = (sum(&sums), self.all[tree]);
+        for (mean, total) in sums.iter_mut().zip(&self.totals[self.part.trees.leaves_of(tree)]) {
+            for lane in 0..LANES {
+                mean[lane] = if total[lane] > 0.0 { mean[lane] / total[lane] } else { sum[lane] / all[lane] };
+            }
+        }
+        sums
+    }
+}
+
+#[inline(always)]
+fn add(sum: &mut Lanes, x: &Lanes) {
+    sum.iter_mut().zip(x).for_each(|(sum, x)| *sum += x);
+}
+
+fn sum(of: &[Lanes]) -> Lanes {
+    let mut sum = [0.0; LANES];
+    of.iter().for_each(|x| add(&mut sum, x));
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domains;
+    use crate::plan::experience::States;
+    use crate::plan::fitted_q::FittedQ;
+    use crate::plan::memory::LastObservations;
+    use crate::plan::tree_q::{Ensembles, Structure};
+    use crate::rng::Seed;
+    use crate::trees::TreeParams;
+
+    #[test]
+    fn each_lane_is_fitted_q_with_its_weights() {
+        const ROUNDS: usize = 9;
+        let maze = domains::get("colored-gridworld").unwrap();
+        let episodes: Vec<_> = domains::sample(&maze, 60, 13, Seed(1)).collect();
+        let steps = Steps::of(maze.alphabet(), &episodes).unwrap();
+        let states = States::track(&episodes, || LastObservations::new(maze.alphabet(), 2));
+        let params = TreeParams { trees: 3, ..TreeParams::default() };
+        let mut fit = TreeFit::new(&steps, &states, Structure::Frozen, Ensembles::PerAction, &params, Seed(2)).unwrap();
+        let actions: Vec<Action> = (0..steps.rows()).map(|row| Action(row as u32 % 7 % 4)).collect();
+        // In lane 0 all count alike; in lane 7 no step that took the first action counts.
+        let weight = |i: usize, lane: usize| match lane {
+            7 if steps.list()[i].action == Action(0) => 0.0,
+            _ => (i % (lane + 1)) as f64 + if lane == 0 { 1.0 } else { 0.0 },
+        };
+        let weights = |i| std::array::from_fn(|lane| weight(i, lane));
+        let values = Following::new(&fit, &steps, &actions, 0.9).values(weights, ROUNDS);
+        for lane in 0..LANES {
+            let weights: Vec<f64> = (0..steps.list().len()).map(|i| weight(i, lane)).collect();
+            let mut fitted = FittedQ::new(&steps, &mut fit, 0.9).following(&actions).weighted(&weights);
+            fitted.by_ref().take(ROUNDS).last();
+            let same = values.iter().zip(fitted.values()).all(|(x, y)| x[lane].to_bits() == y.to_bits());
+            assert!(same, "lane {lane}");
+        }
+    }
+}

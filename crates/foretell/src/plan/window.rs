@@ -1,0 +1,320 @@
+//! Tables over the recent past, with back-off to a shorter one: the memoryless controller, and a control that every
+//! planner should be compared with.
+//!
+//! Q(w, a) for a window w of the past is the mean target of the steps before which it was met and in which a was taken, with Q
+//! of the window that is one step shorter as prior: (Σ y + m Q(shorter, a)) / (n + m).
+
+use rustc_hash::FxHashMap;
+
+use super::experience::Steps;
+use super::fitted_q::Approximator;
+use crate::data::{Action, ActionObservation, Trajectory};
+use crate::rng::Rng;
+use crate::system::{Policy, best};
+use crate::trees::Targets;
+
+/// m: how many steps the value of the shorter window is worth.
+const PRIOR: f64 = 5.0;
+
+/// Which part of the past windows tell apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recent {
+    /// The last observation: memoryless.
+    Observation,
+    /// Up to so many of the last action–observation pairs.
+    Pairs(usize),
+    /// The same, and then how long ago the episode began, which tells of what drifts unseen.
+    PairsAndTime(usize),
+}
+
+impl Recent {
+    /// How many of the last steps it looks at.
+    fn length(self) -> usize {
+        match self {
+            Recent::Observation => 1,
+            Recent::Pairs(length) | Recent::PairsAndTime(length) => length,
+        }
+    }
+
+    /// The tokens of the longest window after `time` steps, of which `past` are the last; the latest comes first.
+    fn tokens(self, past: &[ActionObservation], time: usize) -> impl Iterator<Item = Token> {
+        let steps = past.iter().rev().map(move |&ao| self.token(ao)).chain([Token::Start]).take(self.length());
+        steps.chain(matches!(self, Recent::PairsAndTime(_)).then(|| Token::Time(half_octave(time))))
+    }
+
+    fn token(self, ao: ActionObservation) -> Token {
+        match self {
+            Recent::Observation => Token::Observation(ao.observation.0),
+            Recent::Pairs(_) | Recent::PairsAndTime(_) => Token::Pair(ao),
+        }
+    }
+}
+
+/// Two times are told apart the less the later they are: 0, 1, 2, 3, 4–5, 6–7, 8–11, 12–15, 16–22, …
+fn half_octave(time: usize) -> u32 {
+    if time < 4 {
+        return time as u32;
+    }
+    let octave = time.ilog2();
+    2 * octave + u32::from((time as u128).pow(2) >= 1 << (2 * octave + 1))
+}
+
+/// What a window is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Token {
+    /// The episode begins here.
+    Start,
+    Observation(u32),
+    Pair(ActionObservation),
+    /// The half octave of the time.
+    Time(u32),
+}
+
+/// Stand for what is no action.
+const START: u32 = u32::MAX;
+const OBSERVATION: u32 = u32::MAX - 1;
+const TIME: u32 = u32::MAX - 2;
+
+impl Token {
+    /// As two numbers: those of a pair, or what it is and which.
+    fn code(self) -> [u32; 2] {
+        match self {
+            Token::Start => [START; 2],
+            Token::Observation(o) => [OBSERVATION, o],
+            Token::Pair(ao) => [ao.action.0, ao.observation.0],
+            Token::Time(time) => [TIME, time],
+        }
+    }
+
+    fn of([first, second]: [u32; 2]) -> Token {
+        match first {
+            START => Token::Start,
+            OBSERVATION => Token::Observation(second),
+            TIME => Token::Time(second),
+            action => Token::Pair(ActionObservation::new(action, second)),
+        }
+    }
+}
+
+/// The windows met, as a tree: a window is a child of the one that lacks its last token. The root is empty.
+#[derive(Clone, Debug)]
+struct Windows {
+    recent: Recent,
+    children: FxHashMap<(u32, Token), u32>,
+    /// The shorter window of each; those of the root are the root.
+    shorter: Vec<u32>,
+}
+
+impl Windows {
+    fn new(recent: Recent) -> Windows {
+        Windows { recent, children: FxHashMap::default(), shorter: vec![0] }
+    }
+
+    /// The longest window of a past, added if it is new.
+    fn intern(&mut self, past: &[ActionObservation], time: usize) -> u32 {
+        let mut window = 0;
+        for token in self.recent.tokens(past, time) {
+            let next = self.shorter.len() as u32;
+            let longer = *self.children.entry((window, token)).or_insert(next);
+            if longer == next {
+                self.shorter.push(window);
+            }
+            window = longer;
+        }
+        window
+    }
+
+    /// The longest window of a past that was met.
+    fn find(&self, past: &[ActionObservation], time: usize) -> u32 {
+        let mut window = 0;
+        for token in self.recent.tokens(past, time) {
+            match self.children.get(&(window, token)) {
+                Some(&longer) => window = longer,
+                None => break,
+            }
+        }
+        window
+    }
+}
+
+/// Q̂ in a table over windows of the past.
+#[derive(Clone, Debug)]
+pub struct WindowQ {
+    windows: Windows,
+    actions: usize,
+    /// Q(w, a), by windows; −∞ for an action that was never taken.
+    q: Vec<f64>,
+}
+
+impl WindowQ {
+    /// What keeps the recent past.
+    pub fn memory(&self) -> WindowMemory<'_> {
+        WindowMemory { q: self, past: Vec::new(), time: 0 }
+    }
+
+    /// The policy that takes the best action.
+    pub fn policy(&self) -> WindowPolicy<'_> {
+        WindowPolicy(self.memory())
+    }
+
+    /// The table as arrays: for each window but the root its shorter one and its last token, and Q̂ of all.
+    pub(crate) fn to_arrays(&self) -> WindowArrays {
+        let mut tokens = vec![[0; 2]; self.windows.shorter.len()];
+        self.windows.children.iter().for_each(|((_, token), &window)| tokens[window as usize] = token.code());
+        WindowArrays { shorter: self.windows.shorter.clone(), tokens: tokens.concat(), q: self.q.clone() }
+    }
+
+    /// The table of [`WindowQ::to_arrays`]; `None` if the arrays contradict each other.
+    pub(crate) fn from_arrays(recent: Recent, actions: usize, arrays: WindowArrays) -> Option<WindowQ> {
+        let WindowArrays { shorter, tokens, q } = arrays;
+        let sound = shorter.first() == Some(&0)
+            && tokens.len() == 2 * shorter.len()
+            && q.len() == actions * shorter.len()
+            && q.iter().all(|q| *q < f64::INFINITY)
+            && (1..).zip(&shorter[1..]).all(|(window, shorter)| *shorter < window);
+        if !sound {
+            return None;
+        }
+        let tokens = tokens.chunks_exact(2).map(|code| Token::of([code[0], code[1]]));
+        let children = (0..).zip(&shorter).zip(tokens).skip(1).map(|((window, &shorter), token)| ((shorter, token), window));
+        Some(WindowQ { windows: Windows { recent, children: children.collect(), shorter }, actions, q })
+    }
+}
+
+/// A table over windows as arrays.
+pub(crate) struct WindowArrays {
+    pub(crate) shorter: Vec<u32>,
+    pub(crate) tokens: Vec<u32>,
+    pub(crate) q: Vec<f64>,
+}
+
+/// A table being fitted to the targets of given steps.
+#[derive(Clone, Debug)]
+pub struct WindowFit {
+    table: WindowQ,
+    /// The window of each row.
+    of_row: Vec<u32>,
+    /// Row and action of each step.
+    steps: Vec<(usize, usize)>,
+}
+
+impl WindowFit {
+    /// Zero everywhere, for the steps of these episodes.
+    pub fn new(recent: Recent, steps: &Steps, episodes: &[Trajectory]) -> WindowFit {
+        let mut windows = Windows::new(recent);
+        let mut of_row = Vec::with_capacity(steps.rows());
+        for z in episodes {
+            of_row.extend((0..=z.steps.len()).map(|t| windows.intern(&z.steps[..t], t)));
+        }
+        let q = vec![0.0; windows.shorter.len() * steps.actions()];
+        let list = steps.list().iter().map(|step| (step.row, step.action.0 as usize)).collect();
+        WindowFit { table: WindowQ { windows, actions: steps.actions(), q }, of_row, steps: list }
+    }
+
+    /// What was fitted last.
+    pub fn into_q(self) -> WindowQ {
+        self.table
+    }
+}
+
+impl Approximator for WindowFit {
+    fn fit(&mut self, targets: Targets<'_>) {
+        let WindowQ { windows, actions, q } = &mut self.table;
+        let (shorter, actions) = (&windows.shorter, *actions);
+        let mut sums = vec![(0.0, 0.0); q.len()];
+        for (i, (&(row, action), target)) in self.steps.iter().zip(targets.y).enumerate() {
+            let weight = targets.weights.map_or(1.0, |weights| weights[i]);
+            let mut window = self.of_row[row] as usize;
+            loop {
+                let (sum, count) = &mut sums[window * actions + action];
+                *sum += weight * target;
+                *count += weight;
+                if window == 0 {
+                    break;
+                }
+                window = shorter[window] as usize;
+            }
+        }
+        for (i, (sum, count)) in sums.into_iter().enumerate() {
+            let (window, action) = (i / actions, i % actions);
+            // A shorter window comes before its longer ones.
+            let prior = q[shorter[window] as usize * actions + action];
+            q[i] = match (window, count > 0.0) {
+                (0, true) => sum / count,
+                (0, false) => f64::NEG_INFINITY,
+                (_, false) => prior,
+                _ => (sum + PRIOR * prior) / (count + PRIOR),
+            };
+        }
+    }
+
+    fn q(&self, a: Action, out: &mut [f64]) {
+        let WindowQ { actions, q, .. } = &self.table;
+        out.iter_mut().zip(&self.of_row).for_each(|(value, &window)| *value = q[window as usize * actions + a.0 as usize]);
+    }
+}
+
+/// The recent past, as far as a [`WindowQ`] looks back.
+#[derive(Clone, Debug)]
+pub struct WindowMemory<'q> {
+    q: &'q WindowQ,
+    past: Vec<ActionObservation>,
+    time: usize,
+}
+
+impl WindowMemory<'_> {
+    /// Begins an episode.
+    pub fn reset(&mut self) {
+        self.past.clear();
+        self.time = 0;
+    }
+
+    /// Takes a step into account.
+    pub fn observe(&mut self, ao: ActionObservation) {
+        if self.past.len() == self.q.windows.recent.length() {
+            self.past.remove(0);
+        }
+        self.past.push(ao);
+        self.time += 1;
+    }
+
+    /// Q̂(s, a) of every action.
+    pub fn values(&self) -> &[f64] {
+        let window = self.q.windows.find(&self.past, self.time) as usize;
+        &self.q.q[window * self.q.actions..][..self.q.actions]
+    }
+}
+
+/// Greedy on a [`WindowQ`].
+#[derive(Clone, Debug)]
+pub struct WindowPolicy<'q>(WindowMemory<'q>);
+
+impl Policy for WindowPolicy<'_> {
+    fn reset(&mut self) {
+        self.0.reset();
+    }
+
+    fn act(&mut self, _: &mut Rng) -> Action {
+        best(self.0.values().iter().copied()).0
+    }
+
+    fn probability(&self, _: Action) -> Option<f64> {
+        Some(1.0)
+    }
+
+    fn observe(&mut self, ao: ActionObservation) {
+        self.0.observe(ao);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_told_apart_by_half_octaves() {
+        let first: Vec<usize> = (0..=12).map(|bin| (0..100).find(|&t| half_octave(t) == bin).unwrap_or(999)).collect();
+        assert_eq!(first, [0, 1, 2, 3, 4, 6, 8, 12, 16, 23, 32, 46, 64]);
+        assert!((1..100_000).all(|t| half_octave(t - 1) <= half_octave(t)));
+    }
+}

@@ -1,0 +1,342 @@
+//! Refinement under way: candidates, rounds of EM, the best of them.
+
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::data::Data;
+use super::expect::Lane;
+use super::finish::Fitted;
+use super::first_look::FirstLook;
+use super::latent::Latent;
+use crate::error::Result;
+use crate::log::Logs;
+use crate::model::{Model, Refined};
+use crate::store::Checkpoint;
+
+use super::finish;
+use super::params::{RefineParams, StateCount};
+use crate::model::{Candidate, StateLayout};
+
+/// Sums are kept in so many lanes, whatever the number of threads, so that their order is always the same.
+pub(super) const LANES: usize = 8;
+/// Modes of the hidden-mode layout.
+pub(super) const MODES: usize = 2;
+/// Candidates are compared on one of so many episodes, but on this many steps at least; where that is all, each is fitted in full.
+const TRIAL_SHARE: u64 = 8;
+const LEAST_TRIAL: u64 = 1 << 14;
+/// Rounds of EM each has in a comparison on a share.
+const TRIAL_ROUNDS: usize = 10;
+/// Kinds of states that come so close to the best there, in nats per held-out step, are all fitted in full: which is better is
+/// hard to tell on a share, and may change with the number of episodes.
+const CLOSE: f64 = 0.005;
+/// Rounds of EM at most, where no episode can be held out.
+const UNJUDGED_ROUNDS: usize = 5;
+/// Rounds of EM on all episodes, once the held-out ones have decided.
+const LAST_ROUNDS: usize = 3;
+/// A smaller gain, in nats per held-out step, does not count as one.
+const LEAST_GAIN: f64 = 1e-4;
+/// Numbers of owned states that are tried, and of free ones, which cost more.
+const OWNED: [usize; 2] = [60, 100];
+const FREE: [usize; 3] = [5, 15, 40];
+
+/// One round of EM.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct EmRound {
+    /// Of which candidate.
+    pub candidate: Candidate,
+    /// Whether it only serves to choose among candidates.
+    pub trial: bool,
+    /// Its number, from 1.
+    pub round: usize,
+    /// Mean log-likelihood of a training step, nats, before this round's change.
+    pub training: f64,
+    /// The same with the logarithm of the prior: what EM never lowers.
+    pub penalised: f64,
+    /// Mean log-likelihood of a held-out step; `None` if the logs are too small to hold any out.
+    pub held_out: Option<f64>,
+}
+
+/// Refinement under way: each item of the iterator is a round of EM. [`Refinement::finish`] gives the model.
+pub struct Refinement<'a> {
+    pub(super) model: &'a Model,
+    pub(super) data: Data<'a>,
+    pub(super) params: RefineParams,
+    pub(super) first_look: FirstLook,
+    /// Still to be tried, the next last.
+    pub(super) waiting: Vec<Candidate>,
+    /// Candidates are compared on one of so many episodes; on all once this is 1.
+    pub(super) every: u64,
+    /// What was tried on a share, and how good it was.
+    pub(super) tried: Vec<(Candidate, f64)>,
+    /// The best that was fitted so far.
+    pub(super) leader: Option<Fit>,
+    pub(super) fit: Option<Fit>,
+    pub(super) done: bool,
+    pub(super) trace: Vec<EmRound>,
+    /// Where its state is saved, and as which part.
+    pub(super) checkpoint: Option<(&'a mut Checkpoint, &'a str)>,
+}
+
+/// A latent model being fitted.
+pub(super) struct Fit {
+    pub(super) candidate: Candidate,
+    pub(super) latent: Latent,
+    pub(super) trial: bool,
+    pub(super) round: usize,
+    /// The best on held-out episodes.
+    pub(super) best: Latent,
+    /// How good that is.
+    pub(super) judged: f64,
+    /// What it was when it last counted as a gain, and in which round.
+    pub(super) gained: (f64, usize),
+}
+
+/// Refines a model on logs, which should be those it was learned from.
+pub fn refine(model: &Model, logs: &Logs, params: &RefineParams) -> Result<Model> {
+    let mut refinement = Refinement::new(model, logs, params)?;
+    refinement.by_ref().collect::<Result<Vec<_>>>()?;
+    refinement.finish()
+}
+
+/// The same, as a part of other work that can be stopped.
+pub(crate) fn refine_as(
+    part: &str,
+    checkpoint: &mut Checkpoint,
+    model: &Model,
+    logs: &Logs,
+    params: &RefineParams,
+) -> Result<Model> {
+    let mut refinement = Refinement::new(model, logs, params)?.checkpointed_as(part, checkpoint)?;
+    refinement.by_ref().collect::<Result<Vec<_>>>()?;
+    refinement.finish()
+}
+
+impl<'a> Refinement<'a> {
+    /// Reads the logs, which may know no symbol that the model does not.
+    pub fn new(model: &'a Model, logs: &'a Logs, params: &RefineParams) -> Result<Refinement<'a>> {
+        Refinement::over(model, Data::new(logs, model.alphabet())?, params)
+    }
+
+    pub(super) fn over(model: &'a Model, data: Data<'a>, params: &RefineParams) -> Result<Refinement<'a>> {
+        params.validate()?;
+        let first_look = FirstLook::new(model, &data)?;
+        let mut waiting = candidates(model, params);
+        let mut params = params.clone();
+        if !data.holds_out() {
+            // Nobody to judge: the simplest, and not for long.
+            waiting.sort_by_key(|candidate| std::cmp::Reverse(candidate.states));
+            waiting.drain(..waiting.len() - 1);
+            params.em_rounds = params.em_rounds.min(UNJUDGED_ROUNDS);
+        }
+        waiting.reverse();
+        let every = if waiting.len() == 1 { 1 } else { TRIAL_SHARE.min(data.steps / LEAST_TRIAL).max(1) };
+        Ok(Refinement {
+            model,
+            data,
+            params,
+            first_look,
+            waiting,
+            every,
+            tried: Vec::new(),
+            leader: None,
+            fit: None,
+            done: false,
+            trace: Vec::new(),
+            checkpoint: None,
+        })
+    }
+
+    /// Goes on from where a checkpoint says, and saves there after rounds, when it is due.
+    pub fn checkpointed(self, checkpoint: &'a mut Checkpoint) -> Result<Refinement<'a>> {
+        self.checkpointed_as("refinement", checkpoint)
+    }
+
+    /// The same where a checkpoint has several refinements.
+    pub(crate) fn checkpointed_as(mut self, part: &'a str, checkpoint: &'a mut Checkpoint) -> Result<Refinement<'a>> {
+        if let Some(bytes) = checkpoint.load(part)? {
+            self.restore(&bytes, &checkpoint.path(part).display().to_string())?;
+        }
+        self.checkpoint = Some((checkpoint, part));
+        Ok(self)
+    }
+
+    /// All rounds so far, those before a stop too.
+    pub fn trace(&self) -> &[EmRound] {
+        &self.trace
+    }
+
+    fn save_if_due(&mut self) -> Result<()> {
+        let is_due = self.checkpoint.as_mut().is_some_and(|(checkpoint, _)| checkpoint.is_due());
+        let bytes = is_due.then(|| self.to_bytes());
+        self.checkpoint.iter_mut().zip(bytes).try_for_each(|((checkpoint, part), bytes)| checkpoint.save(part, &bytes))
+    }
+
+    /// The model with its refinement. Held-out episodes, which have had their say, are taken in.
+    pub fn finish(self) -> Result<Model> {
+        let Some(Fit { mut best, candidate, .. }) = self.leader.or(self.fit) else { return Ok(self.model.clone()) };
+        for _ in 0..LAST_ROUNDS {
+            let (training, _) = sums(&best, &self.data, 1, |_| false)?;
+            best.maximise(&training);
+        }
+        let Fitted { pomdp, visits, reward_sd, fading, reward_memory } = finish::pomdp(self.model, &self.data, &best)?;
+        Ok(self.model.clone().without_ensemble().refined_to(Refined {
+            pomdp,
+            visits,
+            reward_sd,
+            fading,
+            reward_memory,
+            candidate,
+        }))
+    }
+
+    /// The next candidate; after the last those in earnest that did well, if all were compared on a share.
+    fn next_fit(&mut self) -> Result<Option<Fit>> {
+        if self.waiting.is_empty() && self.every > 1 {
+            self.waiting = finalists(&self.tried);
+            self.leader = None;
+            self.every = 1;
+        }
+        let Some(candidate) = self.waiting.pop() else { return Ok(None) };
+        let latent = self.first_look.latent(self.model, candidate)?;
+        Ok(Some(Fit::new(candidate, latent, self.every > 1)))
+    }
+
+    fn round(&mut self) -> Result<Option<EmRound>> {
+        if self.done {
+            return Ok(None);
+        }
+        if self.fit.is_none() {
+            self.fit = self.next_fit()?;
+        }
+        let Some(mut fit) = self.fit.take() else {
+            self.done = true;
+            return Ok(None);
+        };
+        let most = if fit.trial { TRIAL_ROUNDS.min(self.params.em_rounds) } else { self.params.em_rounds };
+        let round = fit.round(&self.data, self.every)?;
+        // Who is still far behind after as many rounds as a trial has will not catch up.
+        let is_far_behind = |leader: &Fit| fit.judged < leader.judged - CLOSE;
+        let is_beaten = fit.round >= TRIAL_ROUNDS && self.leader.as_ref().is_some_and(is_far_behind);
+        if fit.round < most && fit.round - fit.gained.1 < self.params.patience && !is_beaten {
+            self.fit = Some(fit);
+            return Ok(Some(round));
+        }
+        if fit.trial {
+            self.tried.push((fit.candidate, fit.judged));
+        }
+        if self.leader.as_ref().is_none_or(|leader| fit.judged > leader.judged) {
+            self.leader = Some(fit);
+        }
+        Ok(Some(round))
+    }
+}
+
+impl Iterator for Refinement<'_> {
+    type Item = Result<EmRound>;
+
+    fn next(&mut self) -> Option<Result<EmRound>> {
+        let round = self.round().and_then(|round| {
+            if let Some(round) = round {
+                self.trace.push(round);
+                self.save_if_due()?;
+            }
+            Ok(round)
+        });
+        let round = round.transpose();
+        self.done |= matches!(round, Some(Err(_)));
+        round
+    }
+}
+
+impl Fit {
+    fn new(candidate: Candidate, latent: Latent, trial: bool) -> Fit {
+        let nothing = f64::NEG_INFINITY;
+        Fit { candidate, best: latent.clone(), latent, trial, round: 0, judged: nothing, gained: (nothing, 0) }
+    }
+
+    /// One round on one of `every` episodes.
+    fn round(&mut self, data: &Data<'_>, every: u64) -> Result<EmRound> {
+        let (training, held_out) = sums(&self.latent, data, every, |i| data.is_held_out(i))?;
+        let sum =
+            |lanes: &[Lane]| lanes.iter().fold((0.0, 0), |(sum, steps), lane| (sum + lane.log_likelihood, steps + lane.steps));
+        let ((log_likelihood, steps), (held_sum, held_steps)) = (sum(&training), sum(&held_out));
+        self.round += 1;
+        let round = EmRound {
+            candidate: self.candidate,
+            trial: self.trial,
+            round: self.round,
+            training: log_likelihood / steps as f64,
+            penalised: (log_likelihood + self.latent.log_prior()) / steps as f64,
+            held_out: (held_steps > 0).then(|| held_sum / held_steps as f64),
+        };
+        let judged = round.held_out.unwrap_or(round.training);
+        if judged > self.judged {
+            (self.best, self.judged) = (self.latent.clone(), judged);
+        }
+        if judged > self.gained.0 + LEAST_GAIN {
+            self.gained = (judged, self.round);
+        }
+        self.latent.maximise(&training);
+        Ok(round)
+    }
+}
+
+/// Sums over one of `every` episodes: of those to learn from, and of those held out.
+fn sums(
+    latent: &Latent,
+    data: &Data<'_>,
+    every: u64,
+    is_held_out: impl Fn(u64) -> bool + Sync,
+) -> Result<(Vec<Lane>, Vec<Lane>)> {
+    let mut lanes: Vec<(Lane, Lane)> = (0..LANES).map(|_| (latent.lane(), Lane::default())).collect();
+    data.each(|first, episodes| {
+        lanes.par_iter_mut().enumerate().for_each(|(l, (training, held_out))| {
+            for (i, z) in (first..).zip(episodes).filter(|(i, _)| *i % LANES as u64 == l as u64) {
+                // Held-out episodes are every tenth, so a share is taken of tens.
+                if !(i / 10).is_multiple_of(every) {
+                    continue;
+                }
+                if is_held_out(i) {
+                    latent.score(&z.steps, held_out);
+                } else {
+                    latent.expect(&z.steps, training);
+                }
+            }
+        });
+    })?;
+    Ok(lanes.into_iter().unzip())
+}
+
+/// The best candidate of each kind of states that comes close to the best of all, that one last.
+fn finalists(tried: &[(Candidate, f64)]) -> Vec<Candidate> {
+    let mut ranked = tried.to_vec();
+    ranked.sort_by(|x, y| y.1.total_cmp(&x.1));
+    let mut close: Vec<Candidate> = Vec::new();
+    for (i, &(candidate, judged)) in ranked.iter().enumerate() {
+        if i == 0 || judged > ranked[0].1 - CLOSE && close.iter().all(|other| other.layout != candidate.layout) {
+            close.push(candidate);
+        }
+    }
+    close.reverse();
+    close
+}
+
+/// What is worth trying.
+fn candidates(model: &Model, params: &RefineParams) -> Vec<Candidate> {
+    let going_on = model.alphabet().observations().iter().filter(|o| !o.terminal).count();
+    let numbers = |layout| match (params.states, layout) {
+        (_, StateLayout::Modes) => vec![MODES * going_on],
+        (StateCount::About(n), _) => vec![n],
+        (StateCount::Auto, StateLayout::Free) => FREE.to_vec(),
+        (StateCount::Auto, StateLayout::Dense) => vec![OWNED[0]],
+        // Several states for many of the symbols, or there is nothing to refine.
+        (StateCount::Auto, _) => OWNED.iter().zip([3, 4]).map(|(&states, halves)| states.max(going_on * halves / 2)).collect(),
+    };
+    let layouts = match params.layout {
+        // The number of states of modes is not free.
+        StateLayout::Auto if params.states != StateCount::Auto => vec![StateLayout::Owned, StateLayout::Free],
+        StateLayout::Auto => vec![StateLayout::Owned, StateLayout::Free, StateLayout::Modes],
+        layout => vec![layout],
+    };
+    layouts.into_iter().flat_map(|layout| numbers(layout).into_iter().map(move |states| Candidate { layout, states })).collect()
+}
