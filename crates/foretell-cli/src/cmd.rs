@@ -48,7 +48,7 @@ impl Preset {
 
 /// How to learn.
 #[derive(clap::Args)]
-pub struct Recipe {
+pub struct RecipeArgs {
     /// Recipe to start from
     #[arg(long, value_enum, default_value_t = Preset::Default)]
     preset: Preset,
@@ -62,7 +62,7 @@ pub struct Recipe {
     overrides: LearnOverrides,
 }
 
-impl Recipe {
+impl RecipeArgs {
     /// The preset with all changes.
     pub fn params(&self) -> anyhow::Result<LearnParams> {
         let mut params = self.preset.learning();

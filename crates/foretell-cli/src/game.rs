@@ -143,7 +143,7 @@ mod tests {
     fn actions_are_known_by_the_beginning_of_their_names() {
         let tiger = domains::get("tiger").unwrap();
         let game = Game::new(&tiger, 2, Seed(1));
-        let named = |text| game.action(text).map(|a| tiger.alphabet().actions()[a.0 as usize].as_str());
+        let named = |text| game.action(text).map(|a| tiger.alphabet().actions()[a.index()].as_str());
         assert_eq!((named("LIS"), named("open-left")), (Some("listen"), Some("open-left")));
         assert_eq!((named("open"), named(""), named("wait")), (None, None, None));
         assert_eq!(game.named("listen"), Some(Action(0)));

@@ -1,15 +1,17 @@
 //! Progress on standard error: a bar where that is a terminal, elsewhere a line now and then.
 
 use std::io::{IsTerminal, Write, stderr};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use foretell::judge::search::{Phase, SearchProgress};
 use foretell::pomdp::solve;
 use foretell::refine::EmRound;
-use foretell::{Pass, Progress};
+use foretell::{FitProgress, Pass, Progress};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::checkpoint::say_resumed;
 use crate::report::{count, plural};
 
 /// Lines in a log file are this far apart, and quick work has none.
@@ -201,6 +203,50 @@ impl RefiningBar {
     }
 
     /// Takes the line away, as dropping it does.
+    pub fn finish(self) {}
+}
+
+/// Follows a recipe: the passes of learning, the rounds of refinement, the models of an ensemble.
+pub struct FittingBar {
+    /// Where work goes on from.
+    folder: Option<PathBuf>,
+    stage: StageBar,
+}
+
+enum StageBar {
+    Learning(LearningBar),
+    Refining(RefiningBar),
+    Ensemble(RoundsBar),
+}
+
+impl FittingBar {
+    /// Shows nothing yet; the folder is that of the checkpoint.
+    pub fn new(folder: Option<PathBuf>) -> FittingBar {
+        FittingBar { folder, stage: StageBar::Learning(LearningBar::new()) }
+    }
+
+    /// Shows how far fitting is.
+    pub fn tell(&mut self, progress: FitProgress) {
+        match (progress, &mut self.stage) {
+            (FitProgress::Learning(progress), StageBar::Learning(bar)) => bar.tell(progress),
+            (FitProgress::Refining(round), StageBar::Refining(bar)) => bar.tell(&round),
+            (FitProgress::Ensemble(done, _), StageBar::Ensemble(bar)) => bar.tell(done as u64),
+            (FitProgress::Resumed(done), _) => {
+                let done = format!("{} of EM done", plural(done as u64, "round"));
+                self.folder.iter().for_each(|folder| say_resumed(folder, &done));
+            }
+            _ => {
+                self.stage = match progress {
+                    FitProgress::Learning(_) => StageBar::Learning(LearningBar::new()),
+                    FitProgress::Refining(_) | FitProgress::Resumed(_) => StageBar::Refining(RefiningBar::new()),
+                    FitProgress::Ensemble(_, of) => StageBar::Ensemble(RoundsBar::new("ensemble", of as u64)),
+                };
+                self.tell(progress);
+            }
+        }
+    }
+
+    /// Takes the bar away, as dropping it does.
     pub fn finish(self) {}
 }
 

@@ -1,7 +1,9 @@
 //! A policy acting in a domain, and what it thinks of it: the state of the show, without any input or output.
 
 use foretell::plan::{Greedy, Translated};
-use foretell::{Action, ActionObservation, Filter, Observation, Outcome, Plan, Policy, PredictiveState, Rng, Seed};
+use foretell::{
+    Action, ActionObservation, Filter, Model, Observation, Outcome, Plan, Policy, Predict, PredictiveState, Rng, Seed, Track,
+};
 
 use crate::game::Game;
 
@@ -9,9 +11,9 @@ use crate::game::Game;
 pub struct Show<'a> {
     pub game: Game<'a>,
     pub plan: &'a Plan,
-    policy: Translated<Greedy<'a>>,
+    policy: Translated<Greedy>,
     /// What the model expects, if the policy has one.
-    state: Option<PredictiveState<'a>>,
+    state: Option<PredictiveState<&'a Model>>,
     rng: Rng,
     thought: Thought,
     seen: Option<Seen>,
@@ -52,7 +54,7 @@ impl<'a> Show<'a> {
     pub fn restart(&mut self) {
         self.game.restart();
         self.policy.reset();
-        self.state.iter_mut().for_each(Filter::reset);
+        self.state.iter_mut().for_each(Track::reset);
         self.seen = None;
         self.think();
     }
@@ -85,7 +87,7 @@ impl<'a> Show<'a> {
 
     /// What its model believes of the hidden state before the step to come, where it was refined.
     pub fn belief(&self) -> Option<&[f64]> {
-        self.plan.model()?.refined()?;
+        self.plan.model()?.latent()?;
         self.state.as_ref().map(Filter::state)
     }
 
@@ -96,14 +98,14 @@ impl<'a> Show<'a> {
 
     /// Whether the policy met an observation, of its own alphabet or beyond, in its logs.
     pub fn knows(&self, own: Observation) -> bool {
-        (own.0 as usize) < self.plan.alphabet().observations().len()
+        own.index() < self.plan.alphabet().observations().len()
     }
 
     fn think(&mut self) {
         let action = self.policy.act(&mut self.rng);
         let own_values = self.policy.inner().values();
         // An action that was never taken in the logs has no value, like one that the policy does not know.
-        let value = |a| self.policy.own_action(Action(a)).map(|own| own_values[own.0 as usize]).filter(|q| q.is_finite());
+        let value = |a| self.policy.own_action(Action(a)).map(|own| own_values[own.index()]).filter(|q| q.is_finite());
         let values = (0..self.game.domain.alphabet().actions().len() as u32).map(value).collect();
         let own = self.policy.own_action(action);
         let expected = self.state.as_mut().zip(own).map(|(state, a)| state.predict(a).to_vec());
@@ -113,8 +115,8 @@ impl<'a> Show<'a> {
 
 #[cfg(test)]
 pub mod testing {
-    use foretell::plan::StateKind;
-    use foretell::{Domain, LearnParams, Logs, Plan, PlanParams, Seed, domains, learn, plan};
+    use foretell::plan::{StateKind, plan_on};
+    use foretell::{Domain, LearnParams, Logs, Plan, PlanParams, Seed, domains, learn};
 
     /// A plan made quickly, from few episodes.
     pub fn small_plan(domain: &Domain, state: StateKind) -> Plan {
@@ -123,7 +125,7 @@ pub mod testing {
         let model = learn(&logs, &LearnParams { test_dim: 64, history_dim: 64, rank: 8, ..LearnParams::default() }).unwrap();
         let episodes: Vec<_> = logs.open(model.alphabet().clone()).unwrap().collect::<Result<_, _>>().unwrap();
         let params = PlanParams { state, rounds: 5, trees: 4, min_split: 10, ..PlanParams::default() };
-        plan(&model, &episodes, &params, &mut |_| {}).unwrap()
+        plan_on(&model, &episodes, &params, &mut |_| {}).unwrap()
     }
 }
 
@@ -164,11 +166,11 @@ mod tests {
         while show.game.over().is_none() {
             let thought = show.thought().clone();
             let best = thought.values.iter().flatten().copied().fold(f64::NEG_INFINITY, f64::max);
-            assert_eq!(thought.values[thought.action.0 as usize], Some(best));
+            assert_eq!(thought.values[thought.action.index()], Some(best));
             show.step();
             assert_eq!(show.game.steps.last().unwrap().0, thought.action);
             let Seen { own, given } = show.seen().unwrap();
-            match thought.expected.unwrap().get(own.0 as usize) {
+            match thought.expected.unwrap().get(own.index()) {
                 Some(&p) => assert_eq!(given, Some(p)),
                 None => unseen += 1,
             }

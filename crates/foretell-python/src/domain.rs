@@ -6,7 +6,6 @@ use foretell::{Action, Environment, Outcome, Rng, Seed, domains};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use self_cell::self_cell;
 
 use crate::error::raised;
 use crate::names::shown;
@@ -78,32 +77,7 @@ impl Domain {
 
     /// The system itself, at work.
     fn environment(&self, seed: u64) -> Simulator {
-        Simulator::new(System::Domain(self.domain.clone()), seed)
-    }
-}
-
-/// What can be at work: a domain, or the POMDP of a refined model.
-pub enum System {
-    Domain(Arc<foretell::Domain>),
-    Model(Arc<foretell::Model>),
-}
-
-impl System {
-    fn environment(&self) -> Boxed<'_> {
-        match self {
-            System::Domain(domain) => domain.environment(),
-            System::Model(model) => Box::new(model.refined().expect("only refined models are at work").pomdp.environment()),
-        }
-    }
-}
-
-type Boxed<'a> = Box<dyn Environment + Send + 'a>;
-
-self_cell! {
-    struct World {
-        owner: System,
-        #[covariant]
-        dependent: Boxed,
+        Simulator::new(self.domain.environment(), seed)
     }
 }
 
@@ -111,21 +85,21 @@ self_cell! {
 #[pyclass(module = "foretell", name = "Simulator")]
 pub struct Simulator {
     /// Python's objects go from thread to thread.
-    world: Mutex<World>,
+    world: Mutex<Box<dyn Environment + Send>>,
     rng: Rng,
 }
 
 impl Simulator {
     /// At the start of an episode.
-    pub fn new(system: System, seed: u64) -> Simulator {
-        let mut simulator = Simulator { world: Mutex::new(World::new(system, System::environment)), rng: Seed(seed).rng() };
+    pub fn new(world: Box<dyn Environment + Send>, seed: u64) -> Simulator {
+        let mut simulator = Simulator { world: Mutex::new(world), rng: Seed(seed).rng() };
         simulator.reset(None);
         simulator
     }
 
-    fn with<R>(&mut self, what: impl FnOnce(&mut Boxed<'_>, &mut Rng) -> R) -> R {
+    fn with<R>(&mut self, what: impl FnOnce(&mut dyn Environment, &mut Rng) -> R) -> R {
         let Simulator { world, rng } = self;
-        world.get_mut().unwrap_or_else(PoisonError::into_inner).with_dependent_mut(|_, world| what(world, rng))
+        what(world.get_mut().unwrap_or_else(PoisonError::into_inner).as_mut(), rng)
     }
 }
 

@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use foretell::judge::search::{SearchProgress, Space};
 use foretell::{
-    Keep, LearnOverrides, LearnParams, Learned, Learner, Moments, Pass, Progress, RefineOverrides, RefineParams, Refinement,
-    Search, ensemble_with, judge::diagnose as diagnosing, score as scoring,
+    FitProgress, Keep, LearnOverrides, LearnParams, Learner, Moments, Pass, Progress, Recipe, RefineOverrides, RefineParams,
+    Refinement, Search, judge::diagnose as diagnosing, score as scoring,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -54,24 +54,10 @@ fn keep(how: Option<&str>) -> PyResult<Keep> {
     })
 }
 
-impl From<Learned> for Model {
-    fn from(learned: Learned) -> Model {
-        Model { model: Arc::new(learned.model), moments: learned.moments.map(Arc::new) }
+impl Model {
+    fn of(model: foretell::Model, moments: Option<Moments>) -> Model {
+        Model { model: Arc::new(model), moments: moments.map(Arc::new) }
     }
-}
-
-fn refined(
-    model: &foretell::Model,
-    logs: &foretell::Logs,
-    params: &RefineParams,
-    task: &Task,
-) -> foretell::Result<foretell::Model> {
-    let mut refinement = Refinement::new(model, logs, params)?;
-    for (i, round) in refinement.by_ref().enumerate() {
-        round?;
-        task.tell("refining", i as u64 + 1, None);
-    }
-    refinement.finish()
 }
 
 #[pyfunction]
@@ -91,18 +77,20 @@ pub fn learn(
     let (params, keep) = (learning(preset, params)?, keep(keep_moments)?);
     let refine = refine.map(refining).transpose()?;
     let logs = logs.get().logs.clone();
+    let recipe = Recipe { learn: params, refine, ensemble, keep, memory };
     task::run(py, progress, move |task| {
-        let mut tell = |progress| tell_learning(task, progress);
-        let mut learned = Learner::new(&params).keep(keep).memory(memory).progress(&mut tell).learn(&logs)?;
-        if let Some(params) = refine {
-            learned.model = refined(&learned.model, &logs, &params, task)?;
-        }
-        if let Some(n) = ensemble {
-            let all = (2 * n as u64).saturating_sub(1);
-            let mut tell = |done: usize| task.tell("ensemble", done as u64, Some(all));
-            learned.model = ensemble_with(&learned.model, &logs, n, None, &mut tell)?;
-        }
-        Ok(learned.into())
+        let mut rounds = 0;
+        let mut tell = |progress| match progress {
+            FitProgress::Learning(progress) => tell_learning(task, progress),
+            FitProgress::Resumed(done) => rounds = done as u64,
+            FitProgress::Refining(_) => {
+                rounds += 1;
+                task.tell("refining", rounds, None);
+            }
+            FitProgress::Ensemble(done, of) => task.tell("ensemble", done as u64, Some(of as u64)),
+        };
+        let fitted = recipe.fitting().progress(&mut tell).run(&logs)?;
+        Ok(Model::of(fitted.model, fitted.learned.moments))
     })
 }
 
@@ -116,7 +104,14 @@ pub fn refine(
 ) -> PyResult<Model> {
     let params = refining(params)?;
     let (model, moments, logs) = (model.get().model.clone(), model.get().moments.clone(), logs.get().logs.clone());
-    let model = task::run(py, progress, move |task| refined(&(*model).clone().without_ensemble(), &logs, &params, task))?;
+    let model = task::run(py, progress, move |task| {
+        let mut refinement = Refinement::new(&model, &logs, &params)?;
+        for (i, round) in refinement.by_ref().enumerate() {
+            round?;
+            task.tell("refining", i as u64 + 1, None);
+        }
+        refinement.finish()
+    })?;
     Ok(Model { model: Arc::new(model), moments })
 }
 
@@ -135,7 +130,8 @@ pub fn update(
     task::run(py, progress, move |task| {
         let mut tell = |progress| tell_learning(task, progress);
         let learner = Learner::new(moments.params()).keep(keep).memory(memory).progress(&mut tell);
-        Ok(learner.update((*moments).clone(), &logs)?.into())
+        let learned = learner.update((*moments).clone(), &logs)?;
+        Ok(Model::of(learned.model, learned.moments))
     })
 }
 
@@ -148,7 +144,7 @@ pub fn merge(py: Python<'_>, models: Vec<Bound<'_, Model>>) -> PyResult<Model> {
         for other in others {
             moments.merge((*other).clone())?;
         }
-        Ok(Model { model: Arc::new(moments.model()?), moments: Some(Arc::new(moments)) })
+        Ok(Model::of(moments.model()?, Some(moments)))
     })
 }
 

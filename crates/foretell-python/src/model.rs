@@ -3,15 +3,16 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use foretell::{Action, ActionObservation, Filter as _, Moments, PredictiveState, Seed};
+use foretell::{
+    Action, ActionObservation, Filter as _, Moments, PomdpEnvironment, Predict as _, PredictiveState, Seed, Track as _,
+};
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use self_cell::self_cell;
 
 use crate::convert::dict;
-use crate::domain::{Simulator, System};
+use crate::domain::Simulator;
 use crate::error::raised;
 use crate::names::{action, observation, shown};
 use crate::tables::tables;
@@ -30,6 +31,12 @@ pub struct Model {
 impl From<foretell::Model> for Model {
     fn from(model: foretell::Model) -> Model {
         Model { model: Arc::new(model), moments: None }
+    }
+}
+
+impl Model {
+    fn linear(&self) -> &foretell::model::Linear {
+        self.model.linear().expect("every kind of model begins as a linear one")
     }
 }
 
@@ -91,7 +98,7 @@ impl Model {
 
     #[getter]
     fn rank(&self) -> usize {
-        self.model.rank()
+        self.linear().rank()
     }
 
     #[getter]
@@ -101,14 +108,14 @@ impl Model {
 
     #[getter]
     fn spectrum<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        PyArray1::from_slice(py, self.model.spectrum())
+        PyArray1::from_slice(py, self.linear().spectrum())
     }
 
     /// Episodes and steps that it was learned from, and bad episodes that were dropped.
     #[getter]
     fn trained_on(&self) -> (u64, u64, u64) {
-        let (episodes, steps) = self.model.trained_on();
-        (episodes, steps, self.model.skipped())
+        let origin = self.model.origin();
+        (origin.episodes, origin.steps, origin.skipped)
     }
 
     /// "exact" or "compressed", if it keeps moments.
@@ -120,39 +127,40 @@ impl Model {
     /// Models that are averaged, 1 if it is no ensemble.
     #[getter]
     fn members(&self) -> usize {
-        1 + self.model.ensemble().members.len()
+        1 + self.model.ensemble().map_or(0, |ensemble| ensemble.members.len())
     }
 
     /// How many states the POMDP has, if it was refined.
     #[getter]
     fn states(&self) -> Option<usize> {
-        self.model.refined().map(|refined| refined.pomdp.states().len())
+        self.model.latent().map(|latent| latent.pomdp.states().len())
     }
 
     /// Whether the POMDP knows rewards.
     #[getter]
     fn has_rewards(&self) -> bool {
-        self.model.refined().is_some_and(|refined| refined.pomdp.has_rewards())
+        self.model.latent().is_some_and(|latent| latent.pomdp.has_rewards())
     }
 
     /// Whether rewards tell more of the state than its observations do.
     #[getter]
     fn wants_rewards_observed(&self) -> bool {
-        self.model.refined().is_some_and(|refined| refined.wants_rewards_observed())
+        self.model.latent().is_some_and(|latent| latent.wants_rewards_observed())
     }
 
     /// The POMDP in Cassandra's format.
     fn pomdp(&self) -> Option<String> {
-        self.model.refined().map(|refined| refined.pomdp.to_cassandra())
+        self.model.latent().map(|latent| latent.pomdp.to_cassandra())
     }
 
     /// The POMDP as arrays, if it was refined.
     fn tables<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        self.model.refined().map(|refined| tables(py, &refined.pomdp)).transpose()
+        self.model.latent().map(|latent| tables(py, &latent.pomdp)).transpose()
     }
 
     /// The linear model alone.
-    fn linear(&self) -> Model {
+    #[pyo3(name = "linear")]
+    fn without_refinement(&self) -> Model {
         let model = Arc::new((*self.model).clone().without_ensemble().without_refinement());
         Model { model, moments: self.moments.clone() }
     }
@@ -166,7 +174,7 @@ impl Model {
     /// What made its symbols of measurements.
     #[getter]
     fn encoding(&self) -> Option<&str> {
-        self.model.encoding()
+        self.model.origin().encoding.as_deref()
     }
 
     fn with_encoding(&self, encoding: Option<String>) -> Model {
@@ -175,8 +183,8 @@ impl Model {
 
     /// The POMDP of a refined model, at work.
     fn environment(&self, seed: u64) -> PyResult<Simulator> {
-        match self.model.refined() {
-            Some(_) => Ok(Simulator::new(System::Model(self.model.clone()), seed)),
+        match self.model.latent() {
+            Some(latent) => Ok(Simulator::new(Box::new(PomdpEnvironment::new(Arc::new(latent.pomdp.clone()))), seed)),
             None => Err(PyValueError::new_err("the model is linear, and no POMDP; refine it first")),
         }
     }
@@ -184,13 +192,13 @@ impl Model {
     /// c₁
     #[getter]
     fn initial<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        PyArray1::from_slice(py, self.model.initial())
+        PyArray1::from_slice(py, self.linear().initial())
     }
 
     /// c_∞
     #[getter]
     fn normalizer<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        PyArray1::from_slice(py, self.model.normalizer())
+        PyArray1::from_slice(py, self.linear().normalizer())
     }
 
     /// C_ao, if the pair was met.
@@ -205,21 +213,13 @@ impl Model {
     ) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
         let alphabet = self.model.alphabet();
         let ao = ActionObservation { action: action(alphabet, a)?, observation: observation(alphabet, o, terminated, reward)? };
-        let n = self.model.rank();
-        self.model.operator(ao).map(|values| PyArray1::from_slice(py, values).reshape([n, n])).transpose()
+        let n = self.linear().rank();
+        self.linear().operator(ao).map(|values| PyArray1::from_slice(py, values).reshape([n, n])).transpose()
     }
 
     /// The state at the start of an episode.
     fn filter(&self) -> Filter {
-        Filter { state: State::new(self.model.clone(), |model| PredictiveState::new(model)) }
-    }
-}
-
-self_cell! {
-    struct State {
-        owner: Arc<foretell::Model>,
-        #[covariant]
-        dependent: PredictiveState,
+        Filter { state: PredictiveState::new(self.model.clone()) }
     }
 }
 
@@ -230,18 +230,15 @@ type Rewarded<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Option<f64>);
 const FEW_STEPS: u64 = 10_000;
 
 /// The state of a model in an episode.
-#[pyclass(module = "foretell", name = "Filter")]
+#[pyclass(module = "foretell", name = "Filter", skip_from_py_object)]
+#[derive(Clone)]
 pub struct Filter {
-    state: State,
+    state: PredictiveState<Arc<foretell::Model>>,
 }
 
 impl Filter {
-    fn state(&self) -> &PredictiveState<'_> {
-        self.state.borrow_dependent()
-    }
-
     fn pairs(&self, test: Vec<Rewarded<'_>>) -> PyResult<Vec<ActionObservation>> {
-        let alphabet = self.state.borrow_owner().alphabet();
+        let alphabet = self.state.model().alphabet();
         let pair = |(a, o, reward): &Rewarded<'_>| {
             Ok(ActionObservation { action: action(alphabet, a)?, observation: observation(alphabet, o, false, *reward)? })
         };
@@ -249,7 +246,7 @@ impl Filter {
     }
 
     fn plan(&self, actions: Vec<Bound<'_, PyAny>>) -> PyResult<Vec<Action>> {
-        let alphabet = self.state.borrow_owner().alphabet();
+        let alphabet = self.state.model().alphabet();
         actions.iter().map(|a| action(alphabet, a)).collect()
     }
 }
@@ -258,79 +255,72 @@ impl Filter {
 impl Filter {
     /// The same state, to go on with apart from this one.
     fn copy(&self) -> Filter {
-        let model = self.state.borrow_owner().clone();
-        Filter { state: State::new(model, |model| self.state().borrowed_from(model)) }
+        self.clone()
     }
 
     /// Begins an episode.
     fn reset(&mut self) {
-        self.state.with_dependent_mut(|_, state| state.reset());
+        self.state.reset();
     }
 
     /// Takes a step into account; returns the probability that the observation was given.
     #[pyo3(signature = (a, o, *, terminated = false, reward = None))]
     fn update(&mut self, a: &Bound<'_, PyAny>, o: &Bound<'_, PyAny>, terminated: bool, reward: Option<f64>) -> PyResult<f64> {
-        self.state.with_dependent_mut(|model, state| {
-            let alphabet = model.alphabet();
-            let ao =
-                ActionObservation { action: action(alphabet, a)?, observation: observation(alphabet, o, terminated, reward)? };
-            Ok(state.update(ao))
-        })
+        let alphabet = self.state.model().alphabet();
+        let ao = ActionObservation { action: action(alphabet, a)?, observation: observation(alphabet, o, terminated, reward)? };
+        Ok(self.state.update(ao))
     }
 
     /// Takes an action into account whose observation is missing.
     fn update_missing(&mut self, a: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.state.with_dependent_mut(|model, state| {
-            state.update_missing(action(model.alphabet(), a)?);
-            Ok(())
-        })
+        let a = action(self.state.model().alphabet(), a)?;
+        self.state.observe_missing(a);
+        Ok(())
     }
 
     /// The probability of every observation after an action, in the order of the model's.
     fn predict<'py>(&mut self, py: Python<'py>, a: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        self.state.with_dependent_mut(|model, state| {
-            let a = action(model.alphabet(), a)?;
-            Ok(PyArray1::from_slice(py, state.predict(a)))
-        })
+        let a = action(self.state.model().alphabet(), a)?;
+        Ok(PyArray1::from_slice(py, self.state.predict(a)))
     }
 
     /// How far the models of halves of the logs are from what was predicted last; empty without an ensemble.
     #[getter]
     fn spread<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        PyArray1::from_slice(py, self.state().spread())
+        PyArray1::from_slice(py, self.state.spread())
     }
 
     /// What is left for observations that were never met.
     #[getter]
     fn unseen(&self) -> f64 {
-        self.state().unseen()
+        self.state.unseen()
     }
 
     /// How often an observation came that the model held impossible.
     #[getter]
     fn lost(&self) -> u64 {
-        self.state().lost()
+        self.state.lost()
     }
 
     /// The state: predictions, or the belief of a refined model.
     #[getter]
     fn state_vector<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        PyArray1::from_slice(py, self.state().state())
+        PyArray1::from_slice(py, self.state.state())
     }
 
     /// The probability that these pairs come next, given their actions.
     fn probability(&self, test: Vec<Rewarded<'_>>) -> PyResult<f64> {
-        Ok(self.state().probability(&self.pairs(test)?))
+        Ok(self.state.probability_of(&self.pairs(test)?))
     }
 
     /// One row for each action of a plan: the probability of every observation then.
     fn forecast<'py>(&self, py: Python<'py>, actions: Vec<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let plan = self.plan(actions)?;
         let rows = if plan.len() as u64 <= FEW_STEPS {
-            self.state().forecast(&plan)
+            self.state.forecast(&plan)
         } else {
             let filter = self.copy();
-            task::run(py, None, move |_| Ok(filter.state().forecast(&plan)))?
+            task::run(py, None, move |_| Ok(filter.state.forecast(&plan)))?
         };
         PyArray2::from_vec2(py, &rows).map_err(|e| PyValueError::new_err(e.to_string()))
     }
@@ -340,7 +330,7 @@ impl Filter {
         let (plan, seed) = (self.plan(actions)?, Seed(seed).stream("predict"));
         let steps = n.saturating_mul(plan.len() as u64);
         let drawn = move |filter: &Filter, i| -> Vec<u32> {
-            filter.state().sample(&plan, &mut seed.index(i).rng()).into_iter().map(|o| o.0).collect()
+            filter.state.sample(&plan, &mut seed.index(i).rng()).into_iter().map(|o| o.0).collect()
         };
         if steps <= FEW_STEPS {
             return Ok((0..n).map(|i| drawn(self, i)).collect());

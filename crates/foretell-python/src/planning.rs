@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use foretell::judge::{LogValue, Test};
-use foretell::plan::{Round, only_reward};
+use foretell::plan::{Round, only_reward, plan_on};
 use foretell::pomdp::solve::{Gap, PointBased, Solution, fast_informed_bound, qmdp};
 use foretell::system::Exploring;
 use foretell::{
@@ -42,7 +42,7 @@ pub fn plan(
         let episodes = logs.episodes_for(model.alphabet(), "model")?;
         let of = params.rounds as u64;
         let mut tell = |round: Round| task.tell("planning", round.number as u64, Some(of));
-        Ok((foretell::plan(&model, &episodes, &params, &mut tell)?.into(), only_reward(&episodes)))
+        Ok((plan_on(&model, &episodes, &params, &mut tell)?.into(), only_reward(&episodes)))
     })
 }
 

@@ -8,7 +8,6 @@ use foretell::{ActionObservation, Plan, Policy as _};
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use self_cell::self_cell;
 
 use crate::convert::dict;
 use crate::error::raised;
@@ -81,15 +80,7 @@ impl Policy {
 
     /// The policy at the start of an episode.
     fn start(&self) -> Run {
-        Run { greedy: Mutex::new(AtWork::new(self.plan.clone(), |plan| plan.policy())) }
-    }
-}
-
-self_cell! {
-    struct AtWork {
-        owner: Arc<Plan>,
-        #[covariant]
-        dependent: Greedy,
+        Run { plan: self.plan.clone(), greedy: Mutex::new(self.plan.policy()) }
     }
 }
 
@@ -97,11 +88,12 @@ self_cell! {
 #[pyclass(module = "foretell", name = "Run")]
 pub struct Run {
     /// Python's objects go from thread to thread.
-    greedy: Mutex<AtWork>,
+    greedy: Mutex<Greedy>,
+    plan: Arc<Plan>,
 }
 
 impl Run {
-    fn greedy(&mut self) -> &mut AtWork {
+    fn greedy(&mut self) -> &mut Greedy {
         self.greedy.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -110,36 +102,33 @@ impl Run {
 impl Run {
     /// Begins an episode.
     fn reset(&mut self) {
-        self.greedy().with_dependent_mut(|_, greedy| greedy.reset());
+        self.greedy().reset();
     }
 
     /// The best action, by number.
     #[getter]
     fn best(&mut self) -> u32 {
-        self.greedy().borrow_dependent().best().0
+        self.greedy().best().0
     }
 
     /// What it thinks of every action.
     #[getter]
     fn values<'py>(&mut self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        PyArray1::from_vec(py, self.greedy().borrow_dependent().values())
+        PyArray1::from_vec(py, self.greedy().values())
     }
 
     /// Where it stands.
     #[getter]
     fn state_vector<'py>(&mut self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        PyArray1::from_slice(py, self.greedy().borrow_dependent().state())
+        PyArray1::from_slice(py, self.greedy().state())
     }
 
     /// Sees what an action led to.
     #[pyo3(signature = (a, o, *, terminated = false, reward = None))]
     fn observe(&mut self, a: &Bound<'_, PyAny>, o: &Bound<'_, PyAny>, terminated: bool, reward: Option<f64>) -> PyResult<()> {
-        self.greedy().with_dependent_mut(|plan, greedy| {
-            let alphabet = plan.alphabet();
-            let ao =
-                ActionObservation { action: action(alphabet, a)?, observation: observation(alphabet, o, terminated, reward)? };
-            greedy.observe(ao);
-            Ok(())
-        })
+        let alphabet = self.plan.alphabet();
+        let ao = ActionObservation { action: action(alphabet, a)?, observation: observation(alphabet, o, terminated, reward)? };
+        self.greedy().observe(ao);
+        Ok(())
     }
 }

@@ -28,7 +28,7 @@ pub fn tables<'py>(py: Python<'py>, pomdp: &Pomdp) -> PyResult<Bound<'py, PyDict
         for s in 0..states {
             let (row, action) = (a * states + s, Action(a as u32));
             pomdp.transitions(action, s).for_each(|(to, p)| transitions[row * states + to] = p);
-            pomdp.emissions(action, s).for_each(|(o, p)| emissions[row * observations + o.0 as usize] = p);
+            pomdp.emissions(action, s).for_each(|(o, p)| emissions[row * observations + o.index()] = p);
             rewards[row] = pomdp.expected_reward(action, s);
         }
     }

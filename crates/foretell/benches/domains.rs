@@ -40,9 +40,7 @@ fn planned(domain: &Domain, episodes: usize) -> Plan {
     let episodes = domains::sample(domain, episodes, domain.horizon, Seed(1)).collect();
     let logs = Logs::memory(domain.alphabet().clone(), episodes);
     let model = learn(&logs, &LearnParams::default()).expect("the logs are long enough");
-    let episodes: Vec<Trajectory> =
-        logs.open(model.alphabet().clone()).expect("they are in memory").collect::<Result<_, _>>().expect("they were sampled");
-    plan(&model, &episodes, &PlanParams::default(), &mut |_| {}).expect("every step has a reward")
+    plan(&model, &logs, &PlanParams::default(), &mut |_| {}).expect("every step has a reward")
 }
 
 /// One decision: take in what the last action led to, choose the next. Samples are long, as the first steps wait for memory.

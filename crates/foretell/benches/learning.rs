@@ -2,7 +2,9 @@
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use foretell::{Domain, Filter, LearnParams, Logs, Model, PredictiveState, Projection, Seed, Trajectory, domains, learn, score};
+use foretell::{
+    Domain, LearnParams, Logs, Model, Predict, PredictiveState, Projection, Seed, Track, Trajectory, domains, learn, score,
+};
 
 fn main() {
     divan::main();

@@ -69,16 +69,16 @@ pub use judge::{HorizonScore, LogTest, Returns, Score, score};
 pub use learn::{Keep, Learned, Learner, Moments, OperatorsFrom, Pass, Progress, learn, learn_weighted, learn_with_progress};
 pub use log::{Format, Logs, OnBadEpisode, ReadOptions, Reader, Summary, Writer};
 pub use math::Mean;
-pub use model::{Cuts, Filter, History, LearnOverrides, LearnParams, Model, NGram, NGramFilter, PredictiveState, Projection};
+pub use model::{Cuts, History, LearnOverrides, LearnParams, Model, NGram, NGramFilter, PredictiveState, Projection};
 pub use model::{Regression, Start, Weighting};
 pub(crate) use parameters::parameters;
 pub use plan::{Plan, PlanOverrides, PlanParams, plan};
 pub use pomdp::{Belief, Pomdp, PomdpEnvironment, PomdpTables};
-pub use recipe::{ensemble, ensemble_with};
+pub use recipe::{FitProgress, Fitted, Fitting, Recipe};
 pub use refine::{RefineOverrides, RefineParams, Refinement, refine};
 pub use rng::{Rng, Seed};
 pub use store::{Checkpoint, Stamp};
-pub use system::{Environment, Outcome, Policy, Uniform, rollout};
+pub use system::{Environment, Filter, Outcome, Policy, Predict, Track, Uniform, rollout};
 pub use trees::{Forest, ForestArrays, Inputs, Leaves, Rows, Targets, TreeParams, Trees};
 
 /// The examples of the README are tests.

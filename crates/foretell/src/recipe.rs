@@ -1,69 +1,207 @@
-//! Ensembles: better predictions, and how sure they are.
-//!
-//! Models of all logs that differ by their projections, and so by where EM begins, err in different ways: their mean is better than
-//! each. How far all of them may be off by chance they do not tell. Models of random halves of the episodes do: the variance of a mean over
-//! n/2 draws without replacement from n, around the mean of all, is that of the mean of n (Politis and Romano 1994). What all of
-//! them get wrong alike no spread shows; [`score`](crate::score()) measures how often the truth is covered.
+//! The steps of learning in their order: a linear model, its refinement, an ensemble of them. No other place composes them.
 
 use crate::error::{Error, Result};
-use crate::learn::learn_over;
+use crate::learn::{Keep, Learned, Learner, MEMORY, Progress, learn_over};
 use crate::log::Logs;
-use crate::model::{Ensemble, LearnParams, Model};
-use crate::refine::{RefineParams, refine};
+use crate::model::{Ensemble, LearnParams, Model, Predictor};
+use crate::refine::{EmRound, RefineParams, Refinement, refine};
 use crate::rng::Seed;
 use crate::store::Checkpoint;
 
-/// Most models of a kind.
+/// Most models of a kind in an ensemble.
 const MOST: usize = 100;
 
-/// Makes a model one of `n` of all logs, which should be those it was learned from, and adds as many of halves, all refined if it
-/// is; `progress` hears of every one.
-pub fn ensemble(model: &Model, logs: &Logs, n: usize, progress: &mut dyn FnMut(usize)) -> Result<Model> {
-    ensemble_with(model, logs, n, None, progress)
+/// How a model is made of logs.
+///
+/// ```
+/// use foretell::{LearnParams, Logs, Recipe, RefineParams, Seed, domains};
+///
+/// let tiger = domains::get("tiger")?;
+/// let logs = Logs::memory(tiger.alphabet().clone(), domains::sample(&tiger, 200, 20, Seed(1)).collect());
+/// let learn = LearnParams { rank: 4, ..LearnParams::default() };
+/// let recipe = Recipe { learn, refine: Some(RefineParams::default()), ..Recipe::default() };
+/// let model = recipe.fit(&logs)?.model;
+/// assert!(model.latent().is_some());
+/// # Ok::<(), foretell::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recipe {
+    /// How the linear model is learned.
+    pub learn: LearnParams,
+    /// How it is refined into a POMDP, if it is.
+    pub refine: Option<RefineParams>,
+    /// Models of all logs that are averaged, with as many of halves for the uncertainty; `None` for a single model.
+    pub ensemble: Option<usize>,
+    /// What is kept so that other logs can be added later.
+    pub keep: Keep,
+    /// Bytes that the moments of pairs may take.
+    pub memory: usize,
 }
 
-/// [`ensemble`], leaving every model that is done in a checkpoint.
-pub fn ensemble_with(
-    model: &Model,
-    logs: &Logs,
-    n: usize,
-    mut checkpoint: Option<&mut Checkpoint>,
-    progress: &mut dyn FnMut(usize),
-) -> Result<Model> {
-    if !(2..=MOST).contains(&n) {
-        return Err(Error::parameter("ensemble", n, format!("must be between 2 and {MOST}")));
+impl Default for Recipe {
+    /// A single linear model.
+    fn default() -> Recipe {
+        Recipe { learn: LearnParams::default(), refine: None, ensemble: None, keep: Keep::Nothing, memory: MEMORY }
     }
-    let seed = Seed(model.params.seed).stream("ensemble");
-    let mut done = 0;
-    let mut another = |logs: &Logs, seed: Seed| {
-        done += 1;
-        let part = format!("ensemble-{done}");
-        if let Some(checkpoint) = &checkpoint
-            && let Some(bytes) = checkpoint.load(&part)?
+}
+
+/// How far fitting is.
+#[derive(Clone, Copy, Debug)]
+pub enum FitProgress {
+    /// A batch of the linear model is done.
+    Learning(Progress),
+    /// Refinement goes on from a checkpoint, after that many rounds of EM.
+    Resumed(usize),
+    /// A round of EM is done.
+    Refining(EmRound),
+    /// That many of the other models of an ensemble are done, of how many.
+    Ensemble(usize, usize),
+}
+
+/// What came of a recipe.
+#[derive(Clone, Debug)]
+pub struct Fitted {
+    /// The model.
+    pub model: Model,
+    /// What came of the linear model beside it.
+    pub learned: Learned,
+    /// The rounds of its refinement.
+    pub rounds: Vec<EmRound>,
+}
+
+/// A recipe under way, with more to say about it than [`Recipe::fit`] has.
+pub struct Fitting<'a> {
+    recipe: &'a Recipe,
+    progress: Option<&'a mut (dyn FnMut(FitProgress) + Send)>,
+    saving: Saving<'a>,
+}
+
+/// What is left in a checkpoint.
+enum Saving<'a> {
+    Nothing,
+    All(&'a mut Checkpoint),
+    Refinement(&'a str, &'a mut Checkpoint),
+}
+
+impl Recipe {
+    /// Checks every value once, at the door.
+    pub fn validate(&self) -> Result<()> {
+        self.learn.validate()?;
+        self.refine.as_ref().map_or(Ok(()), RefineParams::validate)?;
+        match self.ensemble {
+            Some(n) if !(2..=MOST).contains(&n) => Err(Error::parameter("ensemble", n, format!("must be between 2 and {MOST}"))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes the model.
+    pub fn fit(&self, logs: &Logs) -> Result<Fitted> {
+        self.fitting().run(logs)
+    }
+
+    /// The same with progress or a checkpoint.
+    pub fn fitting(&self) -> Fitting<'_> {
+        Fitting { recipe: self, progress: None, saving: Saving::Nothing }
+    }
+}
+
+impl<'a> Fitting<'a> {
+    /// Tells how far fitting is.
+    pub fn progress(self, progress: &'a mut (dyn FnMut(FitProgress) + Send)) -> Fitting<'a> {
+        Fitting { progress: Some(progress), ..self }
+    }
+
+    /// Leaves what is done in a checkpoint, and goes on with what is there.
+    pub fn checkpoint(self, checkpoint: &'a mut Checkpoint) -> Fitting<'a> {
+        Fitting { saving: Saving::All(checkpoint), ..self }
+    }
+
+    /// Leaves the refinement in a checkpoint, as a part of other work.
+    pub(crate) fn refinement_as(self, part: &'a str, checkpoint: &'a mut Checkpoint) -> Fitting<'a> {
+        Fitting { saving: Saving::Refinement(part, checkpoint), ..self }
+    }
+
+    /// Makes the model.
+    pub fn run(mut self, logs: &Logs) -> Result<Fitted> {
+        self.recipe.validate()?;
+        let learned = self.learn(logs)?;
+        let (model, rounds) = match &self.recipe.refine {
+            Some(params) => self.refine(&learned.model, logs, params)?,
+            None => (learned.model.clone(), Vec::new()),
+        };
+        let model = match self.recipe.ensemble {
+            Some(n) => self.ensemble(model, logs, n)?,
+            None => model,
+        };
+        Ok(Fitted { model, learned, rounds })
+    }
+
+    fn tell(&mut self, progress: FitProgress) {
+        self.progress.iter_mut().for_each(|tell| tell(progress));
+    }
+
+    fn learn(&mut self, logs: &Logs) -> Result<Learned> {
+        let Recipe { learn, keep, memory, .. } = self.recipe;
+        let mut tell = |progress| self.progress.iter_mut().for_each(|tell| tell(FitProgress::Learning(progress)));
+        let mut learner = Learner::new(learn).keep(*keep).memory(*memory).progress(&mut tell);
+        if let Saving::All(checkpoint) = &mut self.saving {
+            learner = learner.checkpoint(checkpoint);
+        }
+        learner.learn(logs)
+    }
+
+    fn refine(&mut self, model: &Model, logs: &Logs, params: &RefineParams) -> Result<(Model, Vec<EmRound>)> {
+        let mut refinement = Refinement::new(model, logs, params)?;
+        refinement = match &mut self.saving {
+            Saving::Nothing => refinement,
+            Saving::All(checkpoint) => refinement.checkpointed(checkpoint)?,
+            Saving::Refinement(part, checkpoint) => refinement.checkpointed_as(part, checkpoint)?,
+        };
+        let mut tell = |progress| self.progress.iter_mut().for_each(|tell| tell(progress));
+        if !refinement.trace().is_empty() {
+            tell(FitProgress::Resumed(refinement.trace().len()));
+        }
+        for round in refinement.by_ref() {
+            tell(FitProgress::Refining(round?));
+        }
+        let rounds = refinement.trace().to_vec();
+        Ok((refinement.finish()?, rounds))
+    }
+
+    /// Makes a model the first of `n` of all logs, and adds as many of halves.
+    fn ensemble(&mut self, model: Model, logs: &Logs, n: usize) -> Result<Model> {
+        let seed = Seed(model.params().seed).stream("ensemble");
+        let (all, halves) = (seed.stream("members"), seed.stream("halves"));
+        let mut done = 0;
+        let mut another = |logs: &Logs, seed: Seed| {
+            done += 1;
+            let other = self.member(&format!("ensemble-{done}"), &model, logs, seed);
+            self.tell(FitProgress::Ensemble(done, 2 * n - 1));
+            other
+        };
+        let members = (1..n as u64).map(|i| another(logs, all.index(i))).collect::<Result<_>>()?;
+        let half = |i: u64| logs.half(halves.index(i / 2), i % 2 == 1);
+        let halves = (0..n as u64).map(|i| another(&half(i), halves.stream("seeds").index(i))).collect::<Result<_>>()?;
+        let own = Box::new(model.predictor().clone());
+        Ok(model.with_predictor(Predictor::Ensemble(Ensemble { own, members, halves })))
+    }
+
+    /// A model by the same recipe with another seed, over the same alphabet.
+    fn member(&mut self, part: &str, first: &Model, logs: &Logs, seed: Seed) -> Result<Model> {
+        if let Saving::All(checkpoint) = &self.saving
+            && let Some(bytes) = checkpoint.load(part)?
         {
-            progress(done);
-            return Model::from_bytes(&bytes, &checkpoint.path(&part).display().to_string());
+            return Model::from_bytes(&bytes, &checkpoint.path(part).display().to_string());
         }
-        let params = LearnParams { seed: seed.0, ..model.params.clone() };
-        let mut other = learn_over(model.alphabet(), logs, &params)?;
-        if other.alphabet() != model.alphabet() {
-            return Err(Error::data("the logs have symbols that the model never met", "give the logs it was learned from"));
-        }
-        if model.refined().is_some() {
+        let params = LearnParams { seed: seed.0, ..first.params().clone() };
+        let mut other = learn_over(first.alphabet(), logs, &params)?;
+        if let Some(params) = &self.recipe.refine {
             // Each finds its own kind of states: that which was best for one may not suit where EM begins for another.
-            other = refine(&other, logs, &RefineParams::default())?;
+            other = refine(&other, logs, params)?;
         }
-        if let Some(checkpoint) = &mut checkpoint {
-            checkpoint.save(&part, &other.to_bytes())?;
+        if let Saving::All(checkpoint) = &mut self.saving {
+            checkpoint.save(part, &other.to_bytes())?;
         }
-        progress(done);
         Ok(other)
-    };
-    let (all, halves) = (seed.stream("members"), seed.stream("halves"));
-    let members = (1..n as u64).map(|i| another(logs, all.index(i))).collect::<Result<_>>()?;
-    let half = |i: u64| logs.half(halves.index(i / 2), i % 2 == 1);
-    let halves = (0..n as u64).map(|i| another(&half(i), halves.stream("seeds").index(i))).collect::<Result<_>>()?;
-    let mut whole = model.clone();
-    whole.ensemble = Ensemble { members, halves };
-    Ok(whole)
+    }
 }

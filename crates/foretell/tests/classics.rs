@@ -2,7 +2,7 @@
 
 use dp::{always, assert_close, best, qmdp, uniform, value};
 use foretell::domains::{self, rock_sample::RockSample, t_maze::TMaze};
-use foretell::{Action, ActionObservation, Belief, Observation, Pomdp, Seed};
+use foretell::{Action, ActionObservation, Belief, Filter, Observation, Pomdp, Predict, Seed};
 
 mod dp;
 
@@ -24,7 +24,7 @@ fn plan_value_after<'a>(
     assert!(seen.len() < 50, "the plan must come to an end: {seen:?}");
     let a = pomdp.alphabet().action(plan(seen)).unwrap();
     let mut value: f64 = belief.state().iter().enumerate().map(|(s, b)| b * pomdp.expected_reward(a, s)).sum();
-    for (o, p) in (0..).zip(belief.probabilities(a)).filter(|&(_, p)| p > 0.0) {
+    for (o, p) in (0..).zip(belief.clone().probabilities(a).to_vec()).filter(|&(_, p)| p > 0.0) {
         let symbol = pomdp.alphabet().symbol(Observation(o));
         if !symbol.terminal {
             let mut next = belief.clone();
@@ -62,7 +62,7 @@ fn a_reset_tells_whether_one_was_home() {
     let mut belief = Belief::new(&walk);
     // The walk folds at its ends: the chances to be home after 0, 1, 2, … times floating.
     for home in [1.0, 1.0 / 2.0, 1.0 / 2.0, 3.0 / 8.0, 3.0 / 8.0, 10.0 / 32.0] {
-        assert_close(belief.probabilities(reset)[one.0 as usize], home, ROUNDING);
+        assert_close(belief.probabilities(reset)[one.index()], home, ROUNDING);
         assert_eq!(belief.update(step(float, zero)), 1.0);
     }
     belief.update(step(reset, zero));

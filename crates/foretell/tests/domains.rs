@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use foretell::domains::{self, grid::Grid, rock_sample::RockSample};
 use foretell::{
-    Action, ActionObservation, Alphabet, Belief, End, Environment, Observation, Outcome, Pomdp, Rng, Seed, Trajectory, Uniform,
-    rollout,
+    Action, ActionObservation, Alphabet, Belief, End, Environment, Observation, Outcome, Pomdp, Predict, Rng, Seed, Track,
+    Trajectory, Uniform, rollout,
 };
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -27,7 +27,7 @@ fn assert_conforms(env: &mut dyn Environment, horizon: usize) {
         assert!(z.rewards.iter().all(|r| r.is_some_and(f64::is_finite)), "rewards are finite: {:?}", z.rewards);
         assert!(z.end == End::Terminated || n == horizon, "an episode ends by itself or is cut at {horizon}, not at {n}");
         for (t, ao) in z.steps.iter().enumerate() {
-            assert!((ao.action.0 as usize) < actions && (ao.observation.0 as usize) < observations, "{ao:?} is of the alphabet");
+            assert!(ao.action.index() < actions && ao.observation.index() < observations, "{ao:?} is of the alphabet");
             let ends = env.alphabet().is_terminal(ao.observation);
             assert_eq!(ends, t + 1 == n && z.end == End::Terminated, "an observation that ends the episode is its last");
         }
@@ -336,7 +336,7 @@ fn exact_log_likelihood(belief: &Belief<'_>, p: f64, left: usize) -> (f64, f64) 
     }
     let mut sums = (0.0, 0.0);
     for a in 0..4 {
-        let possible = belief.probabilities(Action(a)).into_iter().enumerate().filter(|&(_, q)| q > 0.0);
+        let possible = belief.clone().probabilities(Action(a)).to_vec().into_iter().enumerate().filter(|&(_, q)| q > 0.0);
         for (o, q) in possible {
             let mut next = belief.clone();
             next.update(ActionObservation::new(a, o as u32));

@@ -1,9 +1,8 @@
 //! Ensembles: what their spread promises.
 
-use foretell::model::Ensemble;
-use foretell::{
-    Filter, LearnParams, Logs, Model, PredictiveState, RefineParams, Seed, Trajectory, domains, ensemble, learn, refine, score,
-};
+use foretell::model::{Ensemble, StateLayout};
+use foretell::refine::StateCount;
+use foretell::{LearnParams, Logs, Model, PredictiveState, Recipe, RefineParams, Seed, Track, Trajectory, domains, score};
 
 fn logs(name: &str, episodes: usize, seed: u64) -> Logs {
     let domain = domains::get(name).unwrap();
@@ -14,11 +13,14 @@ fn small() -> LearnParams {
     LearnParams { rank: 8, test_dim: 128, history_dim: 128, ..LearnParams::default() }
 }
 
+fn fit(logs: &Logs, refine: Option<RefineParams>, ensemble: Option<usize>) -> foretell::Result<Model> {
+    Ok(Recipe { learn: small(), refine, ensemble, ..Recipe::default() }.fit(logs)?.model)
+}
+
 #[test]
 fn the_mean_of_several_models_predicts_better() {
     let (logs, held_out) = (logs("colored-gridworld", 500, 3), logs("colored-gridworld", 500, 4));
-    let alone = learn(&logs, &small()).unwrap();
-    let model = ensemble(&alone, &logs, 5, &mut |_| {}).unwrap();
+    let (alone, model) = (fit(&logs, None, None).unwrap(), fit(&logs, None, Some(5)).unwrap());
     let [alone, model] = [&alone, &model].map(|model| score(model, &held_out, None).unwrap().per_step);
     assert!(model > alone, "{model} {alone}");
 }
@@ -43,8 +45,7 @@ fn spreads_cover_the_truth_and_shrink_with_more_episodes() {
     let tiger = domains::get("tiger").unwrap();
     let sureness = |episodes| {
         let logs = logs("tiger", episodes, 3);
-        let model = refine(&learn(&logs, &small()).unwrap(), &logs, &RefineParams::default()).unwrap();
-        let model = ensemble(&model, &logs, 4, &mut |_| {}).unwrap();
+        let model = fit(&logs, Some(RefineParams::default()), Some(4)).unwrap();
         score(&model, &self::logs("tiger", 300, 4), tiger.pomdp()).unwrap().sureness.unwrap()
     };
     let (few, many) = (sureness(100), sureness(1600));
@@ -59,9 +60,8 @@ fn spreads_cover_the_truth_and_shrink_with_more_episodes() {
 #[test]
 fn an_ensemble_predicts_the_mean_of_its_members_and_survives_a_file() {
     let logs = logs("colored-gridworld", 300, 3);
-    let alone = learn(&logs, &small()).unwrap();
-    let model = ensemble(&alone, &logs, 3, &mut |_| {}).unwrap();
-    let Ensemble { members, halves } = model.ensemble();
+    let (alone, model) = (fit(&logs, None, None).unwrap(), fit(&logs, None, Some(3)).unwrap());
+    let Ensemble { members, halves, .. } = model.ensemble().unwrap();
     assert_eq!((members.len(), halves.len()), (2, 3));
     assert!(members[0] != members[1] && halves[0] != halves[1]);
     let read = Model::from_bytes(&model.to_bytes(), "model").unwrap();
@@ -71,7 +71,7 @@ fn an_ensemble_predicts_the_mean_of_its_members_and_survives_a_file() {
     let mut singles: Vec<_> = [&alone].into_iter().chain(members).map(PredictiveState::new).collect();
     for z in walks {
         state.reset();
-        singles.iter_mut().for_each(Filter::reset);
+        singles.iter_mut().for_each(Track::reset);
         for ao in z.steps {
             let p = state.predict(ao.action).to_vec();
             let own: Vec<&[f64]> = singles.iter_mut().map(|single| single.predict(ao.action)).collect();
@@ -83,7 +83,18 @@ fn an_ensemble_predicts_the_mean_of_its_members_and_survives_a_file() {
             singles.iter_mut().for_each(|single| single.observe(ao));
         }
     }
-    assert!(ensemble(&alone, &logs, 1, &mut |_| {}).is_err());
-    let other = self::logs("tiger", 30, 3);
-    assert!(ensemble(&alone, &other, 2, &mut |_| {}).unwrap_err().to_string().contains("never met"));
+    assert!(fit(&logs, None, Some(1)).is_err());
+}
+
+/// The parameters of refinement reach every model of an ensemble, not the first alone.
+#[test]
+fn all_members_are_refined_by_the_same_recipe() {
+    let states = |model: &Model| model.latent().unwrap().pomdp.states().len();
+    let params =
+        RefineParams { states: StateCount::About(2), layout: StateLayout::Free, em_rounds: 2, ..RefineParams::default() };
+    let model = fit(&logs("tiger", 100, 3), Some(params), Some(2)).unwrap();
+    let Ensemble { members, halves, .. } = model.ensemble().unwrap();
+    for other in members.iter().chain(halves) {
+        assert_eq!(states(other), states(&model));
+    }
 }

@@ -1,5 +1,6 @@
 //! Exact moments of small POMDPs give exact models.
 
+use foretell::model::Linear;
 use foretell::{
     Action, ActionObservation, Alphabet, Cuts, End, History, LearnParams, Model, Pomdp, PredictiveState, Projection, Regression,
     Trajectory, Weighting, learn_weighted,
@@ -109,6 +110,10 @@ fn exact_params(rank: usize) -> LearnParams {
     }
 }
 
+fn linear(model: &Model) -> &Linear {
+    model.linear().expect("nothing is refined here")
+}
+
 /// The three small worlds, the rank of their dynamics, and how long trajectories must be to show it.
 fn worlds() -> Vec<(Pomdp, usize, usize)> {
     let parse = |text| Pomdp::parse(text, "test").unwrap();
@@ -119,12 +124,12 @@ fn worlds() -> Vec<(Pomdp, usize, usize)> {
 fn exact_moments_give_exact_probabilities() {
     for (pomdp, rank, length) in worlds() {
         let model = learn_weighted(pomdp.alphabet(), &everything(&pomdp, length), &exact_params(10)).unwrap();
-        assert_eq!(model.rank(), rank, "{:?}", model.spectrum());
+        assert_eq!(linear(&model).rank(), rank, "{:?}", linear(&model).spectrum());
         let uniform = 1.0 / pomdp.alphabet().actions().len() as f64;
         for sequence in sequences(pomdp.alphabet(), 6) {
             let truth = pomdp.probability(&sequence);
             let scale = uniform.powi(sequence.len() as i32);
-            let joint = model.joint_probability(&sequence) / scale;
+            let joint = linear(&model).joint_probability(&sequence) / scale;
             assert!((joint - truth).abs() < EXACT, "{sequence:?}: {joint} is not {truth}");
             // The printed form c_∞ᵀC_ao c agrees, but for steps after which nothing is.
             if sequence.last().is_some_and(|ao| !pomdp.alphabet().is_terminal(ao.observation)) {
@@ -138,12 +143,12 @@ fn exact_moments_give_exact_probabilities() {
 /// c_∞ᵀ C_{ao_n} ⋯ C_{ao_1} c₁ [H14 §2.3]
 fn printed_probability(model: &Model, steps: &[ActionObservation]) -> f64 {
     let dot = |x: &[f64], y: &[f64]| -> f64 { x.iter().zip(y).map(|(x, y)| x * y).sum() };
-    let mut c = model.initial().to_vec();
+    let mut c = linear(model).initial().to_vec();
     for &ao in steps {
-        let Some(operator) = model.operator(ao) else { return 0.0 };
+        let Some(operator) = linear(model).operator(ao) else { return 0.0 };
         c = operator.chunks_exact(c.len()).map(|row| dot(row, &c)).collect();
     }
-    dot(model.normalizer(), &c)
+    dot(linear(model).normalizer(), &c)
 }
 
 #[test]
@@ -154,7 +159,7 @@ fn exact_moments_give_exact_filtering_and_forecasts() {
         for sequence in sequences(pomdp.alphabet(), 4).into_iter().filter(|s| pomdp.probability(s) > 1e-4) {
             // The mass of symbols never met is set aside at each step.
             let expected = pomdp.probability(&sequence) * (1.0 - unseen).powi(sequence.len() as i32);
-            let p = PredictiveState::new(&model).probability(&sequence);
+            let p = PredictiveState::new(&model).probability_of(&sequence);
             assert!((p - expected).abs() < EXACT, "{sequence:?}: {p} is not {expected}");
         }
         // A forecast marginalises the observations on the way; compare with the sum over all of them.
@@ -162,7 +167,7 @@ fn exact_moments_give_exact_filtering_and_forecasts() {
         let forecast = PredictiveState::new(&model).forecast(&plan);
         for (o, p) in forecast[2].iter().enumerate() {
             let on_plan = |s: &&Vec<ActionObservation>| {
-                s.len() == 3 && s.iter().zip(&plan).all(|(ao, &a)| ao.action == a) && s[2].observation.0 as usize == o
+                s.len() == 3 && s.iter().zip(&plan).all(|(ao, &a)| ao.action == a) && s[2].observation.index() == o
             };
             let joint: f64 = sequences(pomdp.alphabet(), 3).iter().filter(on_plan).map(|s| pomdp.probability(s)).sum();
             let alive: f64 = sequences(pomdp.alphabet(), 3)
@@ -196,10 +201,10 @@ fn ragged_cuts_are_wrong_even_on_exact_moments() {
     let pomdp = Pomdp::parse(EXIT, "test").unwrap();
     let ragged = LearnParams { cuts: Cuts::Ragged, ..exact_params(10) };
     let model = learn_weighted(pomdp.alphabet(), &everything(&pomdp, 4), &ragged).unwrap();
-    assert!(model.rank() > 3, "{:?}", model.spectrum());
+    assert!(linear(&model).rank() > 3, "{:?}", linear(&model).spectrum());
     let worst = sequences(pomdp.alphabet(), 4)
         .iter()
-        .map(|s| (model.joint_probability(s) * 2f64.powi(s.len() as i32) - pomdp.probability(s)).abs())
+        .map(|s| (linear(&model).joint_probability(s) * 2f64.powi(s.len() as i32) - pomdp.probability(s)).abs())
         .fold(0.0, f64::max);
     assert!(worst > 1e-2, "{worst}");
 }
@@ -208,8 +213,8 @@ fn ragged_cuts_are_wrong_even_on_exact_moments() {
 fn preferring(actions: usize, ago: usize) -> impl Fn(&[ActionObservation], Action) -> f64 {
     const PREFERENCE: f64 = 0.6;
     move |h, a| {
-        let seen = h.len().checked_sub(ago).map_or(0, |at| h[at].observation.0 as usize);
-        let preferred = seen % actions == a.0 as usize;
+        let seen = h.len().checked_sub(ago).map_or(0, |at| h[at].observation.index());
+        let preferred = seen % actions == a.index();
         (1.0 - PREFERENCE) / actions as f64 + if preferred { PREFERENCE } else { 0.0 }
     }
 }
@@ -234,7 +239,7 @@ fn worst_error(pomdp: &Pomdp, probability: impl Fn(&[ActionObservation]) -> f64)
 /// The same for joint probabilities that have a factor 1/|A| for each step.
 fn worst_joint_error(pomdp: &Pomdp, model: &Model) -> f64 {
     let actions = pomdp.alphabet().actions().len() as f64;
-    worst_error(pomdp, |s| model.joint_probability(s) * actions.powi(s.len() as i32))
+    worst_error(pomdp, |s| linear(&model).joint_probability(s) * actions.powi(s.len() as i32))
 }
 
 /// A world, its exact logs under a policy, and the rank of the world without and with that policy.
@@ -267,7 +272,7 @@ fn weighted_by_propensity_exact_moments_forget_the_logging_policy() {
         }
         // There is nothing beyond: the true rank is found.
         let most = LearnParams { weighting: Weighting::Propensity, ..exact_params(10) };
-        assert_eq!(learn_weighted(pomdp.alphabet(), &logs, &most).unwrap().rank(), rank);
+        assert_eq!(learn_weighted(pomdp.alphabet(), &logs, &most).unwrap().linear().unwrap().rank(), rank);
     }
 }
 
@@ -276,7 +281,7 @@ fn weighted_next_is_exact_where_the_rank_holds_the_memory_of_the_policy() {
     for ClosedLoop { pomdp, logs, rank, closed } in closed_loops() {
         for params in exact_recipes(closed, Weighting::Next) {
             let model = learn_weighted(pomdp.alphabet(), &logs, &params).unwrap();
-            assert_eq!(model.rank(), closed, "{:?}", model.spectrum());
+            assert_eq!(linear(&model).rank(), closed, "{:?}", linear(&model).spectrum());
             let worst = worst_joint_error(&pomdp, &model);
             assert!(worst < EXACT, "{params:?}: {worst:e}");
             let small = learn_weighted(pomdp.alphabet(), &logs, &LearnParams { rank, ..params }).unwrap();
@@ -293,9 +298,10 @@ fn without_weights_the_rank_is_that_of_the_closed_loop_and_less_is_wrong() {
             // Normalising over observations divides π out, but what remembers π needs the rank for it.
             let error = |rank| {
                 let model = learn_weighted(pomdp.alphabet(), &logs, &LearnParams { rank, ..params.clone() }).unwrap();
-                assert_eq!(model.rank(), rank, "{:?}", model.spectrum());
+                assert_eq!(linear(&model).rank(), rank, "{:?}", linear(&model).spectrum());
                 let seen = 1.0 - PredictiveState::new(&model).unseen();
-                let unscaled = |s: &[ActionObservation]| PredictiveState::new(&model).probability(s) / seen.powi(s.len() as i32);
+                let unscaled =
+                    |s: &[ActionObservation]| PredictiveState::new(&model).probability_of(s) / seen.powi(s.len() as i32);
                 worst_error(&pomdp, unscaled)
             };
             let (right, wrong) = (error(closed), error(rank));

@@ -2,8 +2,8 @@
 
 use faer::Mat;
 use foretell::{
-    Action, ActionObservation, CutRule, End, Filter, LearnParams, Logs, Model, Observation, Pomdp, PredictiveState, Projection,
-    Seed, Trajectory, domains, learn,
+    Action, ActionObservation, CutRule, End, Filter, LearnParams, Logs, Model, Observation, Pomdp, Predict, PredictiveState,
+    Projection, Seed, Track, Trajectory, domains, learn,
 };
 use proptest::prelude::*;
 
@@ -56,12 +56,12 @@ fn filtering_then_predicting_is_predicting_the_whole() {
     let domain = domains::get("colored-gridworld").unwrap();
     let model = learn(&colored(2000, 3), &LearnParams { rank: 12, mix: 0.2, ..LearnParams::default() }).unwrap();
     for z in domains::sample(&domain, 50, 13, Seed(4)) {
-        let whole = PredictiveState::new(&model).probability(&z.steps);
+        let whole = PredictiveState::new(&model).probability_of(&z.steps);
         for k in 0..z.steps.len() {
             let mut state = PredictiveState::new(&model);
-            let first = state.probability(&z.steps[..k]);
+            let first = state.probability_of(&z.steps[..k]);
             z.steps[..k].iter().for_each(|&ao| state.observe(ao));
-            let product = first * state.probability(&z.steps[k..]);
+            let product = first * state.probability_of(&z.steps[k..]);
             assert!((product - whole).abs() <= 1e-12 * whole, "{product} is not {whole}");
         }
     }
@@ -81,7 +81,7 @@ fn predictions_are_distributions_whatever_happened() {
         };
         let total: f64 = state.predict(ao.action).iter().sum::<f64>() + state.unseen();
         assert!((total - 1.0).abs() < 1e-9, "{total}");
-        if model.alphabet().observations().get(ao.observation.0 as usize).is_some_and(|o| o.terminal) {
+        if model.alphabet().observations().get(ao.observation.index()).is_some_and(|o| o.terminal) {
             continue;
         }
         let p = state.update(ao);
@@ -99,7 +99,7 @@ fn sampled_futures_follow_the_predictions() {
     let p = state.predict(Action(2)).to_vec();
     let mut rng = Seed(8).rng();
     let mut counts = vec![0.0; p.len()];
-    (0..DRAWS).for_each(|_| counts[state.sample(&[Action(2)], &mut rng)[0].0 as usize] += 1.0);
+    (0..DRAWS).for_each(|_| counts[state.sample(&[Action(2)], &mut rng)[0].index()] += 1.0);
     for (p, n) in p.iter().zip(&counts) {
         let deviation = (p * (1.0 - p) * DRAWS as f64).sqrt();
         assert!((n - p * DRAWS as f64).abs() < 4.5 * deviation + 2.0, "{n} of {DRAWS} draws, predicted {p}");
@@ -119,7 +119,7 @@ proptest! {
         let changed = model.transformed(&rows(&j), &rows(&inverse)).unwrap();
         let domain = domains::get("colored-gridworld").unwrap();
         for z in domains::sample(&domain, 30, 13, Seed(10)) {
-            let (before, after) = (PredictiveState::new(&model).probability(&z.steps), PredictiveState::new(&changed).probability(&z.steps));
+            let (before, after) = (PredictiveState::new(&model).probability_of(&z.steps), PredictiveState::new(&changed).probability_of(&z.steps));
             prop_assert!((before - after).abs() <= 1e-9 * before, "{before} became {after}");
         }
     }
@@ -148,9 +148,9 @@ fn cut_rules_are_one_convention_for_all_sums() {
     let params = LearnParams { max_test_length: 2, rank: 2, ..LearnParams::paper() };
     let model = learn(&Logs::memory(domain.alphabet().clone(), zs.clone()), &params).unwrap();
     let rule = CutRule { room: 2, limit: Some(4) };
-    for &ao in model.pairs() {
+    for &ao in model.linear().unwrap().pairs() {
         let comes_next = zs.iter().flat_map(|z| z.cuts(rule)).any(|cut| cut.next() == ao);
-        let is_zero = model.operator(ao).unwrap().iter().all(|x| *x == 0.0);
+        let is_zero = model.linear().unwrap().operator(ao).unwrap().iter().all(|x| *x == 0.0);
         assert_eq!(comes_next, !is_zero, "{ao:?}");
     }
 }
@@ -166,9 +166,9 @@ fn nothing_follows_the_end_and_the_end_does_not_lose_the_filter() {
     let lost = state.lost();
     assert!(state.update(last) > 0.0);
     assert_eq!(state.lost(), lost);
-    assert_eq!(state.probability(&z.steps[..1]), 0.0);
+    assert_eq!(state.probability_of(&z.steps[..1]), 0.0);
     state.reset();
-    assert!(state.probability(&z.steps[..1]) > 0.0);
+    assert!(state.probability_of(&z.steps[..1]) > 0.0);
 }
 
 #[test]

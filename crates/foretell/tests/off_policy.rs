@@ -1,10 +1,11 @@
 //! What logs say of a policy, against what it earns.
 
 use foretell::judge::{Estimate, LogTest, LogValue};
+use foretell::plan::plan_on;
 use foretell::system::Exploring;
 use foretell::{
     ActionObservation, Alphabet, Domain, End, LearnParams, Logs, Plan, PlanParams, RefineParams, Returns, Seed, Trajectory,
-    domains, learn, plan, refine,
+    domains, learn, refine,
 };
 
 const TEST: LogTest = LogTest { max_steps: 13, discount: 0.99, rollouts: 500, replicates: 5, seed: Seed(4), first: None };
@@ -14,7 +15,7 @@ fn policy(maze: &Domain) -> Plan {
     let logs = Logs::memory(maze.alphabet().clone(), domains::sample(maze, 4000, maze.horizon, Seed(5)).collect());
     let model = learn(&logs, &LearnParams { rank: 20, test_dim: 256, history_dim: 256, ..LearnParams::default() }).unwrap();
     let episodes = over(&logs, &model.alphabet().clone());
-    plan(&model, &episodes, &PlanParams { rounds: 30, ..PlanParams::default() }, &mut |_| {}).unwrap()
+    plan_on(&model, &episodes, &PlanParams { rounds: 30, ..PlanParams::default() }, &mut |_| {}).unwrap()
 }
 
 /// The episodes over another alphabet.
@@ -99,7 +100,7 @@ fn a_first_step_that_nobody_chose_is_not_counted() {
     let logs = Logs::memory(alphabet, (0..400).map(|_| episode()).collect());
     let model = refine(&learn(&logs, &LearnParams::default()).unwrap(), &logs, &RefineParams::default()).unwrap();
     let episodes = over(&logs, model.alphabet());
-    let plan = plan(&model, &episodes, &PlanParams { discount: 0.5, ..PlanParams::default() }, &mut |_| {}).unwrap();
+    let plan = plan_on(&model, &episodes, &PlanParams { discount: 0.5, ..PlanParams::default() }, &mut |_| {}).unwrap();
     let test = LogTest { max_steps: 5, discount: 0.5, first: Some(actions[0]), ..TEST };
     let LogValue { logged, fitted_q, rollouts, same_action } = test.evaluate(&plan, &episodes).unwrap();
     let best: f64 = (0..5).map(|t| 0.5f64.powi(t)).sum();

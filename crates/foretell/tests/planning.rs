@@ -2,13 +2,13 @@
 
 use foretell::agent::Sampling;
 use foretell::plan::{
-    Ensembles, FittedQ, Greedy, LastObservations, Recent, Regressor, StateKind, States, Steps, Structure, TreeFit, WindowFit,
-    WindowQ,
+    Ensembles, FittedQ, GreedyOnTrees, LastObservations, Recent, Regressor, StateKind, States, Steps, Structure, TreeFit,
+    WindowFit, WindowQ, plan_on,
 };
 use foretell::pomdp::Qmdp;
 use foretell::{
     Action, ActionObservation, Agent, AgentParams, Belief, Domain, Filter, LearnParams, Logs, Model, Observation, Plan,
-    PlanParams, Policy, Pomdp, Returns, Seed, Trajectory, TreeParams, domains, learn, plan,
+    PlanParams, Policy, Pomdp, Returns, Seed, Trajectory, TreeParams, domains, learn,
 };
 
 const TEST_EPISODES: usize = 10_000;
@@ -64,7 +64,7 @@ fn earned(domain: &Domain, plan: &Plan) -> f64 {
 #[test]
 fn plans_on_predictive_states_are_far_better_than_memoryless_ones() {
     let (maze, episodes, model) = walks(5000);
-    let make = |params: PlanParams| earned(&maze, &plan(&model, &episodes, &params, &mut |_| {}).unwrap());
+    let make = |params: PlanParams| earned(&maze, &plan_on(&model, &episodes, &params, &mut |_| {}).unwrap());
     let alone = PlanParams { regressor: Regressor::Trees, ..PlanParams::default() };
     let memory = make(alone.clone());
     let predictive = make(PlanParams { state: StateKind::Predictive, ..alone.clone() });
@@ -84,7 +84,7 @@ fn the_printed_planner_works_too() {
     let params = PlanParams { rounds: 20, trees: 10, ..PlanParams::paper() };
     assert_eq!((params.structure, params.state), (Structure::Refitted, StateKind::Predictive));
     let mut rounds = Vec::new();
-    let plan = plan(&model, &episodes, &params, &mut |round| rounds.push(round)).unwrap();
+    let plan = plan_on(&model, &episodes, &params, &mut |round| rounds.push(round)).unwrap();
     assert_eq!(rounds.iter().map(|round| round.number).collect::<Vec<_>>(), (1..=20).collect::<Vec<_>>());
     assert!(rounds[19].change < rounds[3].change, "{rounds:?}");
     assert!(earned(&maze, &plan) > 0.1, "a random policy earns 0.01");
@@ -103,7 +103,7 @@ fn the_same_seed_gives_the_same_plan_for_any_number_of_threads_and_a_file_keeps_
         let params = PlanParams { structure, ensembles, state, regressor, rounds: 5, trees: 5, ..PlanParams::default() };
         let bytes = |threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| plan(&model, &episodes, &params, &mut |_| {}).unwrap().to_bytes())
+            pool.install(|| plan_on(&model, &episodes, &params, &mut |_| {}).unwrap().to_bytes())
         };
         let one = bytes(1);
         assert_eq!(one, bytes(3));
@@ -119,7 +119,7 @@ fn the_same_seed_gives_the_same_plan_for_any_number_of_threads_and_a_file_keeps_
 fn a_policy_acts_where_it_does_not_know_what_it_sees() {
     let (_, episodes, model) = walks(50);
     let params = PlanParams { rounds: 2, trees: 2, ..PlanParams::default() };
-    let plan = plan(&model, &episodes, &params, &mut |_| {}).unwrap();
+    let plan = plan_on(&model, &episodes, &params, &mut |_| {}).unwrap();
     let other = domains::get("gridworld").unwrap(); // its walls have no colours
     let (own, theirs) = (plan.alphabet(), other.alphabet());
     let mut policy = plan.policies_for(theirs).unwrap()();
@@ -143,7 +143,7 @@ fn a_policy_acts_where_it_does_not_know_what_it_sees() {
 fn no_part_of_a_policy_file_is_a_policy() {
     let (_, episodes, model) = walks(50);
     let params = PlanParams { regressor: Regressor::Mean, rounds: 2, trees: 2, ..PlanParams::default() };
-    let bytes = plan(&model, &episodes, &params, &mut |_| {}).unwrap().to_bytes();
+    let bytes = plan_on(&model, &episodes, &params, &mut |_| {}).unwrap().to_bytes();
     for n in (0..bytes.len()).step_by(997) {
         assert!(Plan::from_bytes(&bytes[..n], "policy.safetensors").is_err());
     }
@@ -163,7 +163,7 @@ fn no_part_of_a_policy_file_is_a_policy() {
 fn planning_needs_rewards() {
     let (_, mut episodes, model) = walks(50);
     episodes[3].rewards[2] = None;
-    let message = plan(&model, &episodes, &PlanParams::default(), &mut |_| {}).unwrap_err().to_string();
+    let message = plan_on(&model, &episodes, &PlanParams::default(), &mut |_| {}).unwrap_err().to_string();
     assert!(message.contains("step 3 of episode 4 has no reward"), "{message}");
 }
 
@@ -190,7 +190,10 @@ fn chosen(name: &str, episodes: usize, rank: usize) -> PlanParams {
     let logs = Logs::memory(domain.alphabet().clone(), domains::sample(&domain, episodes, domain.horizon, Seed(8)).collect());
     let model = learn(&logs, &LearnParams { rank, test_dim: 256, history_dim: 256, ..LearnParams::default() }).unwrap();
     let episodes: Vec<_> = logs.open(model.alphabet().clone()).unwrap().collect::<Result<_, _>>().unwrap();
-    plan(&model, &episodes, &PlanParams { rounds: 1, trees: 1, ..PlanParams::default() }, &mut |_| {}).unwrap().params().clone()
+    plan_on(&model, &episodes, &PlanParams { rounds: 1, trees: 1, ..PlanParams::default() }, &mut |_| {})
+        .unwrap()
+        .params()
+        .clone()
 }
 
 #[test]
@@ -203,7 +206,7 @@ fn who_foretells_better_decides() {
     // Nobody can say who foretells better what only one of them has learned from.
     let (_, mut episodes, model) = walks(100);
     episodes.truncate(50);
-    let plan = plan(&model, &episodes, &PlanParams { rounds: 1, trees: 1, ..PlanParams::default() }, &mut |_| {}).unwrap();
+    let plan = plan_on(&model, &episodes, &PlanParams { rounds: 1, trees: 1, ..PlanParams::default() }, &mut |_| {}).unwrap();
     assert_eq!(plan.params().regressor, Regressor::Trees);
 }
 
@@ -220,7 +223,7 @@ fn on_states_of<'m>(
     let mut fitted = FittedQ::new(&steps, fit, maze.discount);
     fitted.by_ref().take(50).last();
     let q = fitted.into_inner().to_q();
-    returns(maze, || Greedy::new(&q, filter())).discounted_return
+    returns(maze, || GreedyOnTrees::new(&q, filter())).discounted_return
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! Refinement into a POMDP: what it promises, against exact models.
 
 use foretell::model::StateLayout;
-use foretell::plan::Planner;
+use foretell::plan::{Planner, plan_on};
 use foretell::pomdp::RewardRule;
 use foretell::refine::{EmRound, StateCount};
 use foretell::{
-    Action, ActionObservation, Alphabet, Domain, End, Filter, LearnParams, Logs, Model, Plan, PlanParams, Pomdp, PomdpTables,
-    PredictiveState, RefineParams, Refinement, Seed, Trajectory, Uniform, domains, learn, plan, refine, rollout, score,
+    Action, ActionObservation, Alphabet, Domain, End, LearnParams, Logs, Model, Plan, PlanParams, Pomdp, PomdpTables, Predict,
+    PredictiveState, RefineParams, Refinement, Seed, Track, Trajectory, Uniform, domains, learn, refine, rollout, score,
 };
 
 fn logs(domain: &Domain, episodes: usize, steps: usize, seed: u64) -> Logs {
@@ -127,7 +127,7 @@ fn modes_find_what_drifts_unseen() {
     let params = RefineParams { layout: StateLayout::Modes, ..RefineParams::default() };
     let refined = refine(&model, &logs, &params).unwrap();
     let nothing = Action(0);
-    let (promised, truth) = (earned_by(&refined.refined().unwrap().pomdp, nothing), earned_by(birds.pomdp().unwrap(), nothing));
+    let (promised, truth) = (earned_by(&refined.latent().unwrap().pomdp, nothing), earned_by(birds.pomdp().unwrap(), nothing));
     assert!((promised / truth - 1.0).abs() < 0.02, "{promised} for {truth}");
 }
 
@@ -146,11 +146,11 @@ fn plans_in_the_refined_model_earn_what_they_should_and_survive_a_file() {
     let model = learn(&logs, &LearnParams { rank: 5, ..small(5) }).unwrap();
     let episodes = over(&logs, &model);
     let by = |planner| PlanParams { planner, discount: 0.95, ..PlanParams::default() };
-    let message = plan(&model, &episodes, &by(Planner::Qmdp), &mut |_| {}).unwrap_err().to_string();
+    let message = plan_on(&model, &episodes, &by(Planner::Qmdp), &mut |_| {}).unwrap_err().to_string();
     assert!(message.contains("negative probabilities"), "{message}");
     let model = refine(&model, &logs, &RefineParams::default()).unwrap();
     for planner in [Planner::Qmdp, Planner::FastInformed, Planner::PointBased] {
-        let made = plan(&model, &episodes, &by(planner), &mut |_| {}).unwrap();
+        let made = plan_on(&model, &episodes, &by(planner), &mut |_| {}).unwrap();
         let again = Plan::from_bytes(&made.to_bytes(), "again").unwrap();
         let (mut policy, mut loaded) = (made.policy(), again.policy());
         for &ao in &episodes[0].steps {
@@ -176,13 +176,13 @@ fn a_pessimist_avoids_what_was_never_tried() {
     let logs = Logs::memory(tiger.alphabet().clone(), walks);
     let model = learn(&logs, &LearnParams { max_test_length: 1, ..small(3) }).unwrap();
     let model = refine(&model, &logs, &layout(StateLayout::Owned, 6)).unwrap();
-    let refined = model.refined().unwrap();
+    let refined = model.latent().unwrap();
     let (plain, wary) = (refined.pessimistic(0.0), refined.pessimistic(2.0));
     let states = plain.states().len();
     for a in (0..3).map(Action) {
         for s in 0..states {
             let less = plain.expected_reward(a, s) - wary.expected_reward(a, s);
-            let expected = 2.0 * refined.reward_sd / (1.0 + refined.visits[a.0 as usize * states + s]).sqrt();
+            let expected = 2.0 * refined.reward_sd / (1.0 + refined.visits[a.index() * states + s]).sqrt();
             assert!((less - expected).abs() < 1e-9, "{less} {expected}");
         }
     }
@@ -197,7 +197,7 @@ fn prediction_agrees_with_the_belief_of_the_pomdp() {
     let logs = logs(&maze, 500, 20, 8);
     let model = learn(&logs, &small(6)).unwrap();
     let model = refine(&model, &logs, &layout(StateLayout::Free, 12)).unwrap();
-    let pomdp = &model.refined().unwrap().pomdp;
+    let pomdp = &model.latent().unwrap().pomdp;
     for z in over(&logs, &model).iter().take(20) {
         let mut filter = PredictiveState::new(&model);
         let seen = (1.0 - filter.unseen()).powi(z.steps.len() as i32);
@@ -213,7 +213,7 @@ fn an_exported_model_that_is_read_again_scores_the_same() {
         let domain = domains::get(name).unwrap();
         let logs = logs(&domain, 500, 13, 5);
         let model = refine(&learn(&logs, &small(8)).unwrap(), &logs, &RefineParams::default()).unwrap();
-        let pomdp = &model.refined().unwrap().pomdp;
+        let pomdp = &model.latent().unwrap().pomdp;
         let read = Pomdp::parse(&pomdp.to_cassandra(), "model.POMDP").unwrap();
         let [written, read] = [pomdp, &read].map(|pomdp| score(&model, &logs, Some(pomdp)).unwrap());
         for ((h, written), read) in written.horizons.iter().zip(written.truth.unwrap()).zip(read.truth.unwrap()) {
@@ -252,17 +252,17 @@ fn rewards_that_tell_more_than_observations_are_noticed_and_can_be_observed() {
         let model = learn(&logs, &LearnParams { observe_reward, ..small(6) }).unwrap();
         let model = refine(&model, &logs, &RefineParams::default()).unwrap();
         let path = tempfile::NamedTempFile::new().unwrap();
-        plan(&model, &over(&logs, &model), &PlanParams::default(), &mut |_| {}).unwrap().save(path.path()).unwrap();
+        plan_on(&model, &over(&logs, &model), &PlanParams::default(), &mut |_| {}).unwrap().save(path.path()).unwrap();
         let plan = Plan::load(path.path()).unwrap();
         // In the system itself, and in the model of it as another program would have it.
-        let exported = Pomdp::parse(&model.refined().unwrap().pomdp.to_cassandra(), "exported").unwrap();
+        let exported = Pomdp::parse(&model.latent().unwrap().pomdp.to_cassandra(), "exported").unwrap();
         let returns = [&pomdp, &exported].map(|world| {
             let mut policy = plan.policies_for(world.alphabet()).unwrap()();
             let episode = |i: u64| rollout(&mut world.environment(), &mut policy, STEPS, &mut Seed(1000 + i).rng());
             let returns: Vec<f64> = (0..200).map(episode).map(|z| z.rewards.iter().flatten().sum()).collect();
             returns.iter().sum::<f64>() / returns.len() as f64
         });
-        (returns, model.refined().unwrap().wants_rewards_observed())
+        (returns, model.latent().unwrap().wants_rewards_observed())
     };
     let ([blind, _], wants) = earned(false);
     assert!(wants && (4.0..6.0).contains(&blind), "half of all pays, but in a few episodes of 200: {blind}");
@@ -278,7 +278,7 @@ fn a_reward_that_is_missing_costs_no_other() {
     let rewards = |walks: Vec<Trajectory>| {
         let logs = Logs::memory(tiger.alphabet().clone(), walks);
         let model = refine(&learn(&logs, &small(4)).unwrap(), &logs, &layout(StateLayout::Free, 3)).unwrap();
-        let pomdp = model.refined().unwrap().pomdp.clone();
+        let pomdp = model.latent().unwrap().pomdp.clone();
         let all = (0..3).flat_map(|a| (0..pomdp.states().len()).map(move |s| (Action(a), s)));
         all.map(|(a, s)| pomdp.expected_reward(a, s)).collect::<Vec<f64>>()
     };
@@ -300,12 +300,12 @@ fn plans_are_made_on_logs_with_symbols_that_the_model_never_met() {
     walks[3].steps[0].observation = alphabet.intern_observation("fog");
     let mut walks = over(&Logs::memory(alphabet, walks), &model);
     for planner in [Planner::Auto, Planner::FittedQ, Planner::Qmdp] {
-        let made = plan(&model, &walks, &PlanParams { planner, rounds: 5, ..PlanParams::default() }, &mut |_| {}).unwrap();
+        let made = plan_on(&model, &walks, &PlanParams { planner, rounds: 5, ..PlanParams::default() }, &mut |_| {}).unwrap();
         assert!(made.support(&walks).unwrap().median > 0.0, "{planner:?}");
     }
     // A POMDP has its rewards already.
     walks[0].rewards.fill(None);
-    let made = plan(&model, &walks, &PlanParams { planner: Planner::Qmdp, ..PlanParams::default() }, &mut |_| {}).unwrap();
+    let made = plan_on(&model, &walks, &PlanParams { planner: Planner::Qmdp, ..PlanParams::default() }, &mut |_| {}).unwrap();
     assert!(made.support(&walks).unwrap().median > 0.0);
     assert_eq!(made.support(&[]).unwrap().median, 0.0);
 }
@@ -326,10 +326,10 @@ fn tiny_logs_where_all_is_the_same_are_refined_and_planned_with() {
     let params = LearnParams { max_test_length: 1, history_length: 1, ..small(2) };
     let model = refine(&learn(&logs, &params).unwrap(), &logs, &RefineParams::default()).unwrap();
     // Too few to hold any out, so the fewest states are taken; the start comes on top.
-    assert!(model.refined().unwrap().pomdp.states().len() <= 6, "{:?}", model.refined().unwrap().pomdp.states());
+    assert!(model.latent().unwrap().pomdp.states().len() <= 6, "{:?}", model.latent().unwrap().pomdp.states());
     let mut last = None;
     let by = PlanParams { planner: Planner::PointBased, discount: 0.9, ..PlanParams::default() };
-    let plan = plan(&model, &over(&logs, &model), &by, &mut |round| last = Some(round)).unwrap();
+    let plan = plan_on(&model, &over(&logs, &model), &by, &mut |round| last = Some(round)).unwrap();
     // 1 / (1 − 0.9), whatever is done.
     assert!((last.unwrap().start_value - 10.0).abs() < 1e-3, "{last:?}");
     assert_eq!(plan.policy().values().len(), model.alphabet().actions().len());

@@ -3,7 +3,7 @@
 use foretell::judge::Test;
 use foretell::pomdp::solve::{Gap, PointBased, Round, Solution, fast_informed_bound, qmdp};
 use foretell::pomdp::{PomdpTables, RewardRule, sparse};
-use foretell::{Action, ActionObservation, Belief, Error, Observation, Pomdp, Rng, Seed, domains};
+use foretell::{Action, ActionObservation, Belief, Error, Filter, Observation, Pomdp, Predict, Rng, Seed, domains};
 
 /// Sums of a few thousand terms, and value iteration that stops 10⁻⁸ of the largest value early.
 const ROUNDING: f64 = 1e-6;
@@ -70,8 +70,10 @@ fn tree_value(pomdp: &Pomdp, belief: &Belief<'_>, discount: f64, depth: usize) -
     let value = |a: Action| {
         let now: f64 = belief.state().iter().enumerate().map(|(s, b)| b * pomdp.expected_reward(a, s)).sum();
         let mut later = 0.0;
-        for (o, p) in
-            (0..).map(Observation).zip(belief.probabilities(a)).filter(|&(o, p)| p > 0.0 && !pomdp.alphabet().is_terminal(o))
+        for (o, p) in (0..)
+            .map(Observation)
+            .zip(belief.clone().probabilities(a).to_vec())
+            .filter(|&(o, p)| p > 0.0 && !pomdp.alphabet().is_terminal(o))
         {
             let mut next = belief.clone();
             next.update(ActionObservation { action: a, observation: o });

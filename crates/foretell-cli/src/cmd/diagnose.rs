@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use foretell::judge::diagnose::{Diagnosis, diagnose};
 use foretell_plots::{Axis, Chart, Figure, Line, Look, Mark, Point};
 
-use super::Recipe;
+use super::RecipeArgs;
 use crate::input::LogArgs;
 use crate::progress::LearningBar;
 use crate::{output, report};
@@ -18,7 +18,7 @@ pub struct Args {
     #[command(flatten)]
     input: LogArgs,
     #[command(flatten)]
-    recipe: Recipe,
+    recipe: RecipeArgs,
     /// Draw the spectrum with its noise, how fast eigenvalues fall, and how well each step is foretold, to a file, .svg or .png
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,

@@ -82,7 +82,7 @@ fn in_domain(args: &Args, plan: &Plan, domain: &str) -> anyhow::Result<()> {
     let (translated, beyond) = (policy(), plan.alphabet().observations().len());
     let seen = trial.flat_map(|z| z.steps.into_iter().zip(z.rewards));
     let is_unknown = |(ao, reward): (ActionObservation, Option<f64>)| {
-        translated.own_observation(ao.observation, reward.unwrap_or(0.0)).0 as usize >= beyond
+        translated.own_observation(ao.observation, reward.unwrap_or(0.0)).index() >= beyond
     };
     let unknown: Vec<bool> = seen.map(is_unknown).collect();
     let unknown = unknown.iter().filter(|is| **is).count() as f64 / unknown.len().max(1) as f64;

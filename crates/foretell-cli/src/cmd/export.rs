@@ -45,7 +45,7 @@ const DISCOUNT: f64 = 0.99;
 fn pomdp(name: &str) -> anyhow::Result<Pomdp> {
     if is_model(Path::new(name)) {
         let model = Model::load(name)?;
-        let Some(refined) = model.refined() else {
+        let Some(refined) = model.latent() else {
             anyhow::bail!(
                 "{name} is a linear model, whose operators may give negative probabilities, so it is no POMDP; refine it first: foretell refine {name} LOGS -o refined.safetensors"
             );

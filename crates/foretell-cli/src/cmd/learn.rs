@@ -5,14 +5,15 @@ use std::time::Instant;
 
 use clap::ValueEnum;
 use foretell::data::Propensities;
-use foretell::{Keep, Learned, Learner, Model, Moments, OperatorsFrom, RefineOverrides, RefineParams, Weighting};
+use foretell::model::Linear;
+use foretell::{Fitted, Keep, Learned, Model, Moments, OperatorsFrom, Recipe, RefineOverrides, RefineParams, Weighting};
 use serde_json::{Value, json};
 
-use super::Recipe;
+use super::RecipeArgs;
 use crate::checkpoint::{self, CheckpointArgs, going_on};
 use crate::input::LogArgs;
 use crate::output;
-use crate::progress::{LearningBar, RoundsBar};
+use crate::progress::FittingBar;
 use crate::report::{self, percent, plural};
 
 /// An effective share of steps from which on actions count as taken alike.
@@ -27,7 +28,7 @@ pub struct Args {
     #[arg(short, long, value_name = "MODEL")]
     output: PathBuf,
     #[command(flatten)]
-    recipe: Recipe,
+    recipe: RecipeArgs,
     /// Refine the model into a proper POMDP, as `foretell refine` does
     #[arg(long)]
     refine: bool,
@@ -111,7 +112,14 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         anyhow::bail!("--states, --layout, --em-rounds and --patience are of refinement: give --refine as well");
     }
     let refinement = args.refinement.apply(RefineParams::default());
-    refinement.validate()?;
+    let recipe = Recipe {
+        learn: params,
+        refine: args.refine.then(|| refinement.clone()),
+        ensemble: args.ensemble,
+        keep: args.keep_moments.map_or(Keep::Nothing, Keep::from),
+        memory: args.memory.bytes(),
+    };
+    recipe.validate()?;
 
     output::check(&args.output)?;
     args.input.refuse_as_output(&args.output)?;
@@ -121,32 +129,20 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let mut checkpoint = args.checkpoint.open(|| {
         let keep = args.keep_moments.map(|how| how.to_possible_value().map(|value| value.get_name().to_string()));
         Ok(json!({
-            "verb": "learn", "logs": input.logs.identity()?, "parameters": params, "keep": keep, "memory": args.memory.bytes(),
-            "refinement": args.refine.then_some(&refinement), "ensemble": args.ensemble,
+            "verb": "learn", "logs": input.logs.identity()?, "parameters": recipe.learn, "keep": keep, "memory": recipe.memory,
+            "refinement": recipe.refine, "ensemble": recipe.ensemble,
         }))
     })?;
-    let mut bar = LearningBar::new();
+    let folder = checkpoint.as_ref().map(|checkpoint| checkpoint.folder().to_path_buf());
+    let mut bar = FittingBar::new(folder);
     let mut tell = |progress| bar.tell(progress);
-    let keep = args.keep_moments.map_or(Keep::Nothing, Keep::from);
-    let mut learner = Learner::new(&params).keep(keep).memory(args.memory.bytes()).progress(&mut tell);
+    let mut fitting = recipe.fitting().progress(&mut tell);
     if let Some(checkpoint) = &mut checkpoint {
-        learner = learner.checkpoint(going_on(checkpoint));
+        fitting = fitting.checkpoint(going_on(checkpoint));
     }
-    let learned = learner.learn(&input.logs);
+    let fitted = fitting.run(&input.logs);
     bar.finish();
-    let learned = learned.map_err(|e| input.blame(e))?;
-    let mut model = learned.model.clone();
-    let mut trace = Vec::new();
-    if args.refine {
-        (model, trace) =
-            super::refine::refine(&model, &input.logs, &refinement, checkpoint.as_mut()).map_err(|e| input.blame(e))?;
-    }
-    if let Some(n) = args.ensemble {
-        let mut bar = RoundsBar::new("ensemble", (2 * n as u64).saturating_sub(1));
-        model = foretell::ensemble_with(&model, &input.logs, n, checkpoint.as_mut(), &mut |i| bar.tell(i as u64))
-            .map_err(|e| input.blame(e))?;
-        bar.finish();
-    }
+    let Fitted { model, learned, rounds } = fitted.map_err(|e| input.blame(e))?;
     save(&model, learned.moments.as_ref(), &args.output)?;
     let seconds = started.elapsed().as_secs_f64();
 
@@ -155,11 +151,11 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         let mut report = describe(&model, &learned, seconds);
         report["model"] = json!(output);
         report["ensemble"] = json!(args.ensemble);
-        report["refined"] = json!(args.refine.then(|| super::refine::describe(&model, &trace)));
+        report["refined"] = json!(args.refine.then(|| super::refine::describe(&model, &rounds)));
         report::json(&report)?;
     } else {
         say(&model, &learned, seconds)?;
-        super::refine::say(&model, &trace, &refinement)?;
+        super::refine::say(&model, &rounds, &refinement)?;
         if let Some(n) = args.ensemble {
             report::say(format!("  ensemble   {n} models of all logs and {n} of halves"))?;
         }
@@ -181,9 +177,9 @@ pub fn save(model: &Model, moments: Option<&Moments>, path: &Path) -> anyhow::Re
 pub fn describe(model: &Model, learned: &Learned, seconds: f64) -> Value {
     let (alphabet, (episodes, steps)) = (model.alphabet(), model.trained_on());
     json!({
-        "episodes": episodes, "steps": steps, "skipped": model.skipped(), "seconds": seconds,
-        "actions": alphabet.actions().len(), "observations": alphabet.observations().len(), "pairs": model.pairs().len(),
-        "rank": model.rank(), "spectrum": model.spectrum(), "params": model.params(),
+        "episodes": episodes, "steps": steps, "skipped": model.origin().skipped, "seconds": seconds,
+        "actions": alphabet.actions().len(), "observations": alphabet.observations().len(), "pairs": model.origin().pairs.len(),
+        "rank": model.linear().map(Linear::rank), "spectrum": model.linear().map(Linear::spectrum), "params": model.params(),
         "operators": match learned.operators { OperatorsFrom::Moments => "moments", OperatorsFrom::SecondPass => "second pass" },
         "moments": learned.moments.as_ref().map(|moments| if moments.is_exact() { "exact" } else { "compressed" }),
         "propensities": learned.propensities,
@@ -194,15 +190,18 @@ pub fn describe(model: &Model, learned: &Learned, seconds: f64) -> Value {
 pub fn say(model: &Model, learned: &Learned, seconds: f64) -> anyhow::Result<()> {
     let (episodes, steps) = model.trained_on();
     report::say(format!("learned from {}, {} in {seconds:.2} s", plural(episodes, "episode"), plural(steps, "step")))?;
-    if model.skipped() > 0 {
-        report::say(format!("  skipped    {}", plural(model.skipped(), "bad episode")))?;
+    if model.origin().skipped > 0 {
+        report::say(format!("  skipped    {}", plural(model.origin().skipped, "bad episode")))?;
     }
     let alphabet = model.alphabet();
-    let sizes = [alphabet.actions().len(), alphabet.observations().len(), model.pairs().len()].map(|n| n as u64);
+    let sizes = [alphabet.actions().len(), alphabet.observations().len(), model.origin().pairs.len()].map(|n| n as u64);
     let (actions, observations) = (plural(sizes[0], "action"), plural(sizes[1], "observation"));
     report::say(format!("  alphabet   {actions}, {observations}, {} met", plural(sizes[2], "pair")))?;
     report::say(format!("  policy     {}", policy(model, learned)))?;
-    report::say(format!("  rank       {}, singular values {}", model.rank(), spectrum(model.spectrum(), model.rank())))?;
+    if let Some(linear) = model.linear() {
+        let values = spectrum(linear.spectrum(), linear.rank());
+        report::say(format!("  rank       {}, singular values {values}", linear.rank()))?;
+    }
     if let Some(moments) = &learned.moments {
         let how = match (moments.is_exact(), learned.operators) {
             (true, _) => "exact, of every pair: `foretell update` and `merge` give what learning from all logs would",

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use foretell::plan::{Planner, Regressor, Round, StateKind, only_reward};
+use foretell::plan::{Planner, Regressor, Round, StateKind, only_reward, plan_on};
 use foretell::{Model, PlanOverrides, PlanParams};
 use serde_json::json;
 
@@ -53,7 +53,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     }
     let mut bar = RoundsBar::new("planning", params.rounds as u64);
     let mut trace: Vec<Round> = Vec::new();
-    let planned = foretell::plan(&model, &episodes, &params, &mut |round| {
+    let planned = plan_on(&model, &episodes, &params, &mut |round| {
         bar.tell(round.number as u64);
         trace.push(round);
     });

@@ -53,7 +53,7 @@ fn follow(mut game: Game<'_>, reveal: bool) -> anyhow::Result<()> {
         };
         let outcome = game.act(a);
         let words = game.words().unwrap_or_default();
-        let (step, name) = (game.steps.len(), &game.domain.alphabet().actions()[a.0 as usize]);
+        let (step, name) = (game.steps.len(), &game.domain.alphabet().actions()[a.index()]);
         report::say(format!("{step} {name}: {words} Reward {}.", game::reward(outcome.reward)))?;
         show(&game, reveal)?;
         if let Some(verdict) = game.verdict() {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use foretell::{Action, ActionObservation, Alphabet, Error, Model, Observation, PredictiveState, Seed};
+use foretell::{Action, ActionObservation, Alphabet, Error, Model, Observation, PredictiveState, Seed, Track};
 use serde_json::json;
 
 use crate::report;
@@ -50,7 +50,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
                 anyhow::bail!("the history goes on after {:?}, which ends the episode", alphabet.symbol(o).to_string())
             }
             Some(observation) => state.observe(ActionObservation { action, observation }),
-            None => state.update_missing(action),
+            None => state.observe_missing(action),
         }
     }
     if let Some(test) = &args.test {
@@ -60,7 +60,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             Ok(ActionObservation { action, observation })
         };
         let test = pairs(alphabet, test)?.into_iter().map(pair).collect::<anyhow::Result<Vec<_>>>()?;
-        let p = state.probability(&test);
+        let p = state.probability_of(&test);
         return if args.json { report::json(&json!({ "probability": p })) } else { Ok(report::say(p.to_string())?) };
     }
     let plan = actions(alphabet, args.actions.as_deref().unwrap_or_default())?;
@@ -70,10 +70,10 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     }
 }
 
-fn forecast(model: &Model, state: &PredictiveState<'_>, plan: &[Action], args: &Args) -> anyhow::Result<()> {
+fn forecast(model: &Model, state: &PredictiveState<&Model>, plan: &[Action], args: &Args) -> anyhow::Result<()> {
     let alphabet = model.alphabet();
     let (mut rows, mut steps) = (Vec::new(), Vec::new());
-    let sure = !model.ensemble().is_empty();
+    let sure = model.ensemble().is_some();
     for (i, ((p, spread), &a)) in state.forecast_with_spread(plan).into_iter().zip(plan).enumerate() {
         let ranked = report::ranked(&p);
         let symbol = |o: usize| alphabet.symbol(Observation(o as u32));
@@ -111,7 +111,7 @@ fn forecast(model: &Model, state: &PredictiveState<'_>, plan: &[Action], args: &
     Ok(())
 }
 
-fn draw(model: &Model, state: &PredictiveState<'_>, plan: &[Action], n: usize, args: &Args) -> anyhow::Result<()> {
+fn draw(model: &Model, state: &PredictiveState<&Model>, plan: &[Action], n: usize, args: &Args) -> anyhow::Result<()> {
     let alphabet = model.alphabet();
     let futures: Vec<Vec<String>> = (0..n as u64)
         .map(|i| state.sample(plan, &mut Seed(args.seed).stream("predict").index(i).rng()))

@@ -44,7 +44,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let started = Instant::now();
     let model = Model::load(&args.model)?;
     let input = args.input.open()?;
-    let is_ensemble = !model.ensemble().is_empty();
+    let is_ensemble = model.ensemble().is_some();
     let mut checkpoint = args.checkpoint.open(|| {
         let logs = input.logs.identity()?;
         Ok(json!({ "verb": "refine", "model": digest(&model.to_bytes()), "logs": logs, "parameters": params }))
@@ -98,16 +98,16 @@ pub fn refine(
 
 /// What came of it, in words.
 pub fn say(model: &Model, trace: &[EmRound], params: &RefineParams) -> anyhow::Result<()> {
-    let Some(refined) = model.refined() else { return Ok(()) };
-    let kind = match refined.candidate.layout {
+    let Some(latent) = model.latent() else { return Ok(()) };
+    let kind = match latent.candidate.layout {
         StateLayout::Owned | StateLayout::Auto => "each emits one observation",
         StateLayout::Free | StateLayout::Dense => "each emits several observations",
         StateLayout::Modes => "the observation and a hidden mode",
     };
-    report::say(format!("  states     {}: {kind}", refined.pomdp.states().len()))?;
+    report::say(format!("  states     {}: {kind}", latent.pomdp.states().len()))?;
     let fits: Vec<&[EmRound]> = trace.chunk_by(|x, y| x.candidate == y.candidate && x.trial == y.trial).collect();
     let best = |rounds: &[EmRound]| rounds.iter().filter_map(|round| round.held_out).fold(f64::NEG_INFINITY, f64::max);
-    let chosen = |rounds: &&&[EmRound]| !rounds[0].trial && rounds[0].candidate == refined.candidate;
+    let chosen = |rounds: &&&[EmRound]| !rounds[0].trial && rounds[0].candidate == latent.candidate;
     let tried = fits.iter().filter(|rounds| fits.len() > 1 && (rounds[0].trial || fits.iter().all(|fit| !fit[0].trial)));
     let tried: Vec<String> = tried.map(|rounds| format!("{} {:.3}", name(&rounds[0]), best(rounds))).collect();
     if !tried.is_empty() {
@@ -126,15 +126,15 @@ pub fn say(model: &Model, trace: &[EmRound], params: &RefineParams) -> anyhow::R
             report::say("             stopped by --em-rounds while still gaining")?;
         }
     }
-    if refined.forgets_rewards() {
+    if latent.forgets_rewards() {
         report::say(
             "  rewards    depend on what the states do not know: done again, the same earns less; plan on the logs (--planner fitted-q)",
         )?;
     }
-    if refined.wants_rewards_observed() {
+    if latent.wants_rewards_observed() {
         report::say(format!(
             "  rewards    tell more of the state than observations do (where they surprise, they did so before: correlation {:.2}); learn with --observe-reward, rounded to 100 values or fewer",
-            refined.reward_memory
+            latent.reward_memory
         ))?;
     }
     Ok(())
@@ -152,12 +152,12 @@ fn name(round: &EmRound) -> String {
 
 /// What came of it, for programs.
 pub fn describe(model: &Model, trace: &[EmRound]) -> Value {
-    let refined = model.refined();
+    let latent = model.latent();
     json!({
-        "states": refined.map(|refined| refined.pomdp.states().len()), "candidate": refined.map(|refined| refined.candidate),
-        "fading": refined.map(|refined| refined.fading), "forgets_rewards": refined.map(|refined| refined.forgets_rewards()),
-        "reward_memory": refined.map(|refined| refined.reward_memory),
-        "wants_rewards_observed": refined.map(|refined| refined.wants_rewards_observed()),
+        "states": latent.map(|latent| latent.pomdp.states().len()), "candidate": latent.map(|latent| latent.candidate),
+        "fading": latent.map(|latent| latent.fading), "forgets_rewards": latent.map(|latent| latent.forgets_rewards()),
+        "reward_memory": latent.map(|latent| latent.reward_memory),
+        "wants_rewards_observed": latent.map(|latent| latent.wants_rewards_observed()),
         "trace": trace,
     })
 }

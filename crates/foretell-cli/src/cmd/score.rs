@@ -56,7 +56,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     if args.json {
         return report::json(&score);
     }
-    print(&score, model.refined().is_some())
+    print(&score, model.latent().is_some())
 }
 
 /// Horizons worth a row: all of the first five, then ever fewer, and the last.

@@ -92,10 +92,10 @@ fn say_what_is_new(old: &Model, new: &Model) -> anyhow::Result<()> {
 
 /// What models have beside their linear part is not carried over.
 pub fn say_what_is_lost(models: &[Model]) -> anyhow::Result<()> {
-    if models.iter().any(|model| model.refined().is_some()) {
+    if models.iter().any(|model| model.latent().is_some()) {
         report::say("  refined    left out, as it needs the logs themselves: `foretell refine` does it again")?;
     }
-    if models.iter().any(|model| !model.ensemble().is_empty()) {
+    if models.iter().any(|model| model.ensemble().is_some()) {
         report::say("  ensemble   left out, as it needs the logs themselves")?;
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! Episodes step by step: what was done, what was expected, and what happened.
 
-use foretell::{Alphabet, Belief, End, Filter, Model, Plan, Policy, Pomdp, PredictiveState, Trajectory};
+use foretell::{Alphabet, Belief, End, Filter, Model, Plan, Policy, Pomdp, Predict, PredictiveState, Trajectory};
 use serde::Serialize;
 
 use crate::game::Over;
@@ -80,7 +80,7 @@ pub struct Step {
 
 /// An episode of logs as a model and a policy see it; `alphabet` is theirs, with what is new in the logs.
 pub fn along(z: &Trajectory, alphabet: &Alphabet, model: Option<&Model>, plan: Option<&Plan>, truth: Option<&Pomdp>) -> Episode {
-    let known = |plan: &Plan| z.steps.iter().all(|ao| (ao.action.0 as usize) < plan.alphabet().actions().len());
+    let known = |plan: &Plan| z.steps.iter().all(|ao| ao.action.index() < plan.alphabet().actions().len());
     let mut policy = plan.filter(|plan| known(plan)).map(Plan::policy);
     let mut filter = model.map(PredictiveState::new);
     let mut exact = truth.map(Belief::new);
@@ -101,7 +101,7 @@ pub fn along(z: &Trajectory, alphabet: &Alphabet, model: Option<&Model>, plan: O
             let lost = filter.lost();
             step.given = Some(short(filter.update(ao)));
             step.is_lost = filter.lost() > lost;
-            step.is_new = ao.observation.0 as usize >= model.alphabet().observations().len();
+            step.is_new = ao.observation.index() >= model.alphabet().observations().len();
         }
         if let (Some(belief), Some(pomdp)) = (&mut exact, truth) {
             let own = pomdp.alphabet().action(&step.action).zip(pomdp.alphabet().same_observation(symbol));
@@ -166,7 +166,7 @@ fn top(probabilities: &[f64], name: impl Fn(usize) -> String) -> Vec<(String, f6
 
 /// The most probable states of a refined model.
 fn belief(model: &Model, state: &[f64]) -> Vec<(String, f64)> {
-    model.refined().map(|refined| top(state, |s| refined.pomdp.states()[s].clone())).unwrap_or_default()
+    model.latent().map(|refined| top(state, |s| refined.pomdp.states()[s].clone())).unwrap_or_default()
 }
 
 /// As many digits as anyone reads.
@@ -203,7 +203,7 @@ mod tests {
                 assert!((step.given.unwrap() / p - 1.0).abs() < ROUNDING, "{step:?} {p}");
                 assert_eq!(step.advised.as_deref(), Some(plan.alphabet().action_name(a)));
                 let best = step.values.iter().flatten().copied().fold(f64::NEG_INFINITY, f64::max);
-                assert!((step.values[a.0 as usize].unwrap() - best).abs() < ROUNDING * best.abs().max(1.0));
+                assert!((step.values[a.index()].unwrap() - best).abs() < ROUNDING * best.abs().max(1.0));
                 if let Some((_, listed)) = step.expected.iter().find(|(name, _)| *name == step.observation) {
                     assert_eq!(step.given, Some(*listed));
                 }

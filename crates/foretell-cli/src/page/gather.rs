@@ -59,7 +59,7 @@ impl Subject {
         let Some(heard) = &wishes.logs else { return Ok(Some(Part::needs_logs("What logs say it would earn"))) };
         let episodes = heard.held(plan.alphabet().clone())?;
         let actions = plan.alphabet().actions().len();
-        if episodes.iter().flat_map(|z| &z.steps).any(|ao| ao.action.0 as usize >= actions) {
+        if episodes.iter().flat_map(|z| &z.steps).any(|ao| ao.action.index() >= actions) {
             let problem = "What logs say it would earn cannot be told: they have actions that the policy does not know.";
             return Ok(Some(Part::Missing(problem.into())));
         }

@@ -35,14 +35,14 @@ pub fn for_model(model: &Model, foresight: Option<&Foresight>) -> Vec<Headline> 
         });
     }
     let (episodes, steps) = model.trained_on();
-    all.push(match model.refined() {
+    all.push(match model.latent() {
         Some(refined) => Headline {
             value: plural(refined.pomdp.states().len() as u64, "hidden state"),
             label: "explain what was observed".into(),
             note: "found from the logs alone".into(),
         },
         None => Headline {
-            value: plural(model.rank() as u64, "number"),
+            value: plural(model.linear().map_or(0, |linear| linear.rank()) as u64, "number"),
             label: "sum up all that it remembers of the past".into(),
             note: "its predictive state".into(),
         },

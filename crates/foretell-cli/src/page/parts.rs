@@ -98,9 +98,9 @@ pub struct Spectrum {
 
 impl Spectrum {
     pub fn of(model: &Model) -> Spectrum {
-        let (values, rank) = (model.spectrum(), model.rank());
+        let (values, rank) = model.linear().map_or((&[][..], 0), |linear| (linear.spectrum(), linear.rank()));
         let shown = values.len().min((BEYOND * rank).max(LEAST));
-        let states = model.refined().map(|refined| refined.pomdp.states().len());
+        let states = model.latent().map(|refined| refined.pomdp.states().len());
         Spectrum { values: values[..shown].to_vec(), all: values.len(), rank, states }
     }
 }

@@ -35,7 +35,7 @@ impl Subject {
                 plural(alphabet.actions().len() as u64, "action"),
                 plural(episodes, "logged episode"),
             ));
-            let others = model.ensemble().members.len() as u64;
+            let others = model.ensemble().map_or(0, |ensemble| ensemble.members.len()) as u64;
             if others > 0 {
                 about.push(format!("It is an ensemble: predictions are means of {}.", plural(others + 1, "model")));
             }
@@ -66,7 +66,7 @@ impl Subject {
             let steps = plural(foresight.unseen, "step");
             warnings.push(format!("{steps} of the logs had an action or observation never met in training."));
         }
-        if self.model().and_then(Model::refined).is_some_and(|refined| refined.forgets_rewards()) {
+        if self.model().and_then(Model::latent).is_some_and(|refined| refined.forgets_rewards()) {
             warnings.push("Rewards depend on what the hidden states do not know: plans by fitted-Q are safer here.".into());
         }
         warnings
@@ -88,9 +88,10 @@ impl Subject {
         }
         if let Some(model) = self.model() {
             let ((episodes, steps), seed) = (model.trained_on(), model.params().seed);
-            let skipped = if model.skipped() > 0 { format!(", {} skipped", count(model.skipped())) } else { String::new() };
+            let skipped =
+                if model.origin().skipped > 0 { format!(", {} skipped", count(model.origin().skipped)) } else { String::new() };
             say("learned from", format!("{}, {}{skipped}, seed {seed}", plural(episodes, "episode"), plural(steps, "step")));
-            if let Some(refined) = model.refined() {
+            if let Some(refined) = model.latent() {
                 say("refined to", format!("a POMDP of {}", plural(refined.pomdp.states().len() as u64, "state")));
             }
         }

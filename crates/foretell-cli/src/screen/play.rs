@@ -105,7 +105,7 @@ impl Screen<'_> {
     fn draw_score(&self, frame: &mut Frame<'_>, area: Rect) {
         let game = &self.game;
         let names = game.domain.alphabet().actions();
-        let took = |(a, outcome): &(Action, foretell::Outcome)| format!("{} {}", names[a.0 as usize], reward(outcome.reward));
+        let took = |(a, outcome): &(Action, foretell::Outcome)| format!("{} {}", names[a.index()], reward(outcome.reward));
         let recent: Vec<String> = game.steps[game.steps.len().saturating_sub(RECENT)..].iter().map(took).collect();
         let mut lines = standing(game);
         match game.verdict() {

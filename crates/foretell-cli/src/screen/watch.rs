@@ -175,7 +175,7 @@ impl<'a> Screen<'a> {
         let text = match expected {
             Some(p) => {
                 let (rows, width) = (area.height.saturating_sub(FRAME_ROWS), area.width.saturating_sub(FRAME));
-                let seen = show.seen().filter(|_| over).map(|seen| seen.own.0 as usize);
+                let seen = show.seen().filter(|_| over).map(|seen| seen.own.index());
                 let line = |(o, p)| {
                     let line = self.expectation(Observation(o as u32), p, width as usize);
                     if seen == Some(o) { line.bold().fg(Color::Green) } else { line }
@@ -219,7 +219,7 @@ impl<'a> Screen<'a> {
         let name: String = names[a].chars().take(longest).collect();
         let number = values[a].map_or("–".to_string(), |q| format!("{q:.3}").replace('-', "−"));
         let text = format!("{name:longest$} {number:>VALUE$} ");
-        let chosen = action.0 as usize == a;
+        let chosen = action.index() == a;
         let room = width.saturating_sub(text.chars().count() + 2);
         let style = if chosen { Style::new().fg(Color::Green).bold() } else { Style::new().fg(Color::Blue) };
         let drawn = Span::styled(values[a].map_or(String::new(), |q| bar(share(q), room)), style);

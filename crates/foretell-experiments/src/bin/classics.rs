@@ -119,8 +119,7 @@ fn run(problem: &Problem, seed: u64) -> anyhow::Result<Vec<Row>> {
         if policy != FITTED {
             model = refine(&model, &logs, &RefineParams::default())?;
         }
-        let walks = logs.open(model.alphabet().clone())?.collect::<Result<Vec<_>, _>>()?;
-        let made = plan(&model, &walks, &planning, &mut |_| {})?;
+        let made = plan(&model, &logs, &planning, &mut |_| {})?;
         let seconds = started.elapsed().as_secs_f64();
         let returns = test.returns(made.policies_for(domain.alphabet())?);
         let (value, ci95) = (returns.discounted_return, returns.discounted_ci95);

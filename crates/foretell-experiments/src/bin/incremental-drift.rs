@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use foretell::{
     ActionObservation, Alphabet, Domain, Filter, Keep, LearnParams, Learned, Learner, Logs, Model, PredictiveState, Projection,
-    Seed, Trajectory, domains, learn, score,
+    Seed, Track, Trajectory, domains, learn, score,
 };
 use foretell_experiments::{Arguments, OverSeeds, Pieces};
 use serde_json::json;
@@ -143,18 +143,23 @@ fn drift(ours: &Model, theirs: &Model) -> f64 {
     norm(&mut ours.iter().zip(&theirs).map(|(x, y)| x - y)) / norm(&mut theirs.iter().copied())
 }
 
+/// Nothing is refined here.
+const LINEAR: &str = "the models are linear";
+
 /// P(x) · w_zᵀ C_y x̄_x for all pairs x, y, z; none where x or y ends the episode.
 fn three_steps(model: &Model) -> Vec<f64> {
-    let steps: u64 = model.pair_counts().iter().sum();
+    let linear = model.linear().expect(LINEAR);
+    let steps: u64 = model.origin().pair_counts.iter().sum();
     let goes_on = |ao: &ActionObservation| !model.alphabet().is_terminal(ao.observation);
     let mut probabilities = Vec::new();
-    for (x, &count) in model.pairs().iter().zip(model.pair_counts()).filter(|(x, _)| goes_on(x)) {
-        let state = model.mean_state(*x).unwrap_or_else(|| vec![0.0; model.rank()]);
+    for (x, &count) in linear.pairs().iter().zip(&model.origin().pair_counts).filter(|(x, _)| goes_on(x)) {
+        let state = linear.mean_state(*x).unwrap_or_else(|| vec![0.0; linear.rank()]);
         let share = count as f64 / steps as f64;
-        for y in model.pairs().iter().filter(|y| goes_on(y)) {
-            let operator = model.operator(*y).expect("the pair was met");
+        for y in linear.pairs().iter().filter(|y| goes_on(y)) {
+            let operator = linear.operator(*y).expect("the pair was met");
             let next: Vec<f64> = operator.chunks_exact(state.len()).map(|row| dot(row, &state)).collect();
-            probabilities.extend(model.pairs().iter().map(|z| share * dot(model.readout(*z).expect("the pair was met"), &next)));
+            probabilities
+                .extend(linear.pairs().iter().map(|z| share * dot(linear.readout(*z).expect("the pair was met"), &next)));
         }
     }
     probabilities
@@ -162,9 +167,10 @@ fn three_steps(model: &Model) -> Vec<f64> {
 
 /// The share of raw predictions below zero, over all observations that the action taken was met with.
 fn negative(model: &Model, data: &Data) -> f64 {
+    let linear = model.linear().expect(LINEAR);
     let names = &data.alphabet;
     let symbol = |o: ActionObservation| {
-        let (action, observation) = (&names.actions()[o.action.0 as usize], &names.observations()[o.observation.0 as usize]);
+        let (action, observation) = (&names.actions()[o.action.index()], &names.observations()[o.observation.index()]);
         let known = model.alphabet();
         let observation = if observation.terminal {
             known.terminal_observation(&observation.name)
@@ -177,9 +183,9 @@ fn negative(model: &Model, data: &Data) -> f64 {
     for z in &data.looked_at {
         let mut state = PredictiveState::new(model);
         for ao in z.steps.iter().map_while(|&ao| symbol(ao)) {
-            for pair in model.pairs().iter().filter(|pair| pair.action == ao.action) {
+            for pair in linear.pairs().iter().filter(|pair| pair.action == ao.action) {
                 all += 1;
-                below += u64::from(dot(model.readout(*pair).expect("the pair was met"), state.state()) < 0.0);
+                below += u64::from(dot(linear.readout(*pair).expect("the pair was met"), state.state()) < 0.0);
             }
             state.observe(ao);
         }

@@ -272,15 +272,10 @@ impl Run<'_> {
             }
             let Some((_, model, seconds)) = best else { continue };
             let started = Instant::now();
-            let plan = plan(&model, &self.over(&model, extra)?, &planning, &mut |_| {})?;
+            let plan = plan(&model, &self.logs(extra), &planning, &mut |_| {})?;
             plans.push((name, plan, seconds + started.elapsed().as_secs_f64()));
         }
         Ok(plans)
-    }
-
-    /// Episodes over the alphabet of a model.
-    fn over(&self, model: &Model, episodes: &[Trajectory]) -> anyhow::Result<Vec<Trajectory>> {
-        Ok(self.logs(episodes).open(model.alphabet().clone())?.collect::<Result<_, _>>()?)
     }
 
     /// Our recipes, from random episodes.
@@ -291,7 +286,6 @@ impl Run<'_> {
         let learned = started.elapsed().as_secs_f64();
         let refined = refine(&linear, &logs, &RefineParams::default())?;
         let refining = started.elapsed().as_secs_f64();
-        let episodes = self.over(&linear, random)?;
         let qmdp = |pessimism| PlanParams { planner: Planner::Qmdp, pessimism, ..planning.clone() };
         let methods = [
             ("foretell", &refined, planning.clone(), refining),
@@ -302,7 +296,7 @@ impl Run<'_> {
         let mut plans = Vec::new();
         for (name, model, params, seconds) in methods {
             let started = Instant::now();
-            let plan = plan(model, &episodes, &params, &mut |_| {})?;
+            let plan = plan(model, &logs, &params, &mut |_| {})?;
             plans.push((name, plan, seconds + started.elapsed().as_secs_f64()));
         }
         Ok(plans)

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::time::Instant;
 
-use foretell::model::StateLayout;
+use foretell::model::{Linear, StateLayout};
 use foretell::refine::StateCount;
 use foretell::{Domain, LearnParams, Logs, Model, RefineParams, Seed, domains, learn, refine, score};
 use foretell_experiments::{Arguments, OverSeeds, Pieces};
@@ -67,7 +67,7 @@ fn run(domain: &Domain, episodes: usize, seed: u64) -> anyhow::Result<Vec<Row>> 
         let score = score(model, &test, domain.pomdp())?;
         let truth = score.truth.expect("the exact model was given");
         let gap = truth[MAX_STEPS - 1].log_likelihood - score.horizons[MAX_STEPS - 1].log_likelihood;
-        let states = model.refined().map_or(model.rank(), |refined| refined.pomdp.states().len());
+        let states = model.latent().map_or_else(|| model.linear().map_or(0, Linear::rank), |latent| latent.pomdp.states().len());
         rows.push(Row { method: method.into(), episodes, seed, gap, states, seconds });
         Ok(())
     };

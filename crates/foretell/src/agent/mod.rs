@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 use crate::data::Trajectory;
 use crate::domains::{self, Domain};
 use crate::error::{Error, Result};
-use crate::learn::learn;
 use crate::log::Logs;
 use crate::model::{LearnParams, Model};
 use crate::parameters;
 use crate::plan::{Plan, PlanParams, Round, plan};
-use crate::refine::{RefineParams, refine, refine_as};
+use crate::recipe::Recipe;
+use crate::refine::RefineParams;
 use crate::rng::Seed;
 use crate::store::Checkpoint;
 use crate::system::{Exploring, Uniform};
@@ -118,8 +118,7 @@ pub struct Agent<'d> {
 enum Stage {
     Begun,
     Sampled,
-    Learned,
-    Refined,
+    Fitted,
 }
 
 /// What a round of the agent did.
@@ -221,12 +220,8 @@ impl<'d> Agent<'d> {
                 self.sample()?;
                 self.reach(Stage::Sampled)?;
             }
-            Stage::Sampled => {
-                self.model = Some(learn(&self.logs(), &self.learning)?);
-                self.reach(Stage::Learned)?;
-            }
-            Stage::Learned if self.params.refine => self.refine()?,
-            Stage::Learned | Stage::Refined => return self.make_plan().map(Some),
+            Stage::Sampled => self.fit()?,
+            Stage::Fitted => return self.make_plan().map(Some),
         }
         Ok(None)
     }
@@ -235,24 +230,25 @@ impl<'d> Agent<'d> {
         Logs::memory(self.domain.alphabet().clone(), self.episodes.clone())
     }
 
-    fn refine(&mut self) -> Result<()> {
-        let (logs, params) = (self.logs(), RefineParams::default());
-        let model = self.model.as_ref().expect("a model was learned");
+    fn fit(&mut self) -> Result<()> {
+        let refine = self.params.refine.then(RefineParams::default);
+        let recipe = Recipe { learn: self.learning.clone(), refine, ..Recipe::default() };
+        let logs = self.logs();
         // Each round has a part of its own: that of the last may still be there.
         let part = format!("refinement-{}", self.round);
-        self.model = Some(match &mut self.checkpoint {
-            Some(checkpoint) => refine_as(&part, checkpoint, model, &logs, &params)?,
-            None => refine(model, &logs, &params)?,
-        });
-        self.reach(Stage::Refined)?;
+        let mut fitting = recipe.fitting();
+        if let Some(checkpoint) = &mut self.checkpoint {
+            fitting = fitting.refinement_as(&part, checkpoint);
+        }
+        self.model = Some(fitting.run(&logs)?.model);
+        self.reach(Stage::Fitted)?;
         self.checkpoint.as_mut().map_or(Ok(()), |checkpoint| checkpoint.remove(&part))
     }
 
     fn make_plan(&mut self) -> Result<AgentRound> {
         let model = self.model.as_ref().expect("a model was learned");
-        let episodes = self.logs().open(model.alphabet().clone())?.collect::<Result<Vec<_>>>()?;
         let mut fitted = None;
-        self.plan = Some(plan(model, &episodes, &self.planning, &mut |round| fitted = Some(round))?);
+        self.plan = Some(plan(model, &self.logs(), &self.planning, &mut |round| fitted = Some(round))?);
         self.promised.push(fitted.map(|round| round.start_value).filter(|value| value.is_finite()));
         self.model = None;
         self.round += 1;

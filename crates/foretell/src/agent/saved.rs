@@ -127,10 +127,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut checkpoint = Checkpoint::open(folder.path(), &1, || true).unwrap();
         let mut rounds = Vec::new();
-        // Two rounds of four stages each.
-        for stage in 0..8 {
+        // Two rounds of three stages each.
+        for stage in 0..6 {
             let mut stopped = agent().checkpointed(&mut checkpoint).unwrap();
-            assert_eq!(stopped.rounds(), stage / 4);
+            assert_eq!(stopped.rounds(), stage / 3);
             rounds.extend(stopped.advance().unwrap());
         }
         let mut stopped = agent().checkpointed(&mut checkpoint).unwrap();

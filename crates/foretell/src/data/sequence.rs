@@ -33,7 +33,7 @@ impl Fingerprints {
     }
 
     pub(crate) fn action(&self, a: crate::Action) -> u64 {
-        self.actions[a.0 as usize]
+        self.actions[a.index()]
     }
 
     pub(crate) fn observation(&self, o: usize) -> u64 {
@@ -41,7 +41,7 @@ impl Fingerprints {
     }
 
     pub(crate) fn pair(&self, ao: ActionObservation) -> u64 {
-        mix(self.actions[ao.action.0 as usize].rotate_left(17) ^ self.observations[ao.observation.0 as usize])
+        mix(self.actions[ao.action.index()].rotate_left(17) ^ self.observations[ao.observation.index()])
     }
 }
 

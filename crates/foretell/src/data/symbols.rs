@@ -7,12 +7,28 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Action(pub u32);
 
+impl Action {
+    /// Its index.
+    #[inline(always)]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// An observation, as an index into [`Alphabet::observations`].
 ///
 /// An observation that ends the episode is another symbol than the same observation that does not, so that
 /// termination is predicted like anything else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Observation(pub u32);
+
+impl Observation {
+    /// Its index.
+    #[inline(always)]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
 
 /// One step, `ao`: an action and the observation that answered it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -165,17 +181,17 @@ impl Alphabet {
 
     /// The name of an action.
     pub fn action_name(&self, a: Action) -> &str {
-        &self.actions[a.0 as usize]
+        &self.actions[a.index()]
     }
 
     /// The name of an observation and whether it ends the episode.
     pub fn symbol(&self, o: Observation) -> &ObservationSymbol {
-        &self.observations[o.0 as usize]
+        &self.observations[o.index()]
     }
 
     /// Whether the observation ends the episode.
     pub fn is_terminal(&self, o: Observation) -> bool {
-        self.observations[o.0 as usize].terminal
+        self.observations[o.index()].terminal
     }
 }
 

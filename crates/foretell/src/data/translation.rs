@@ -27,13 +27,13 @@ impl Renaming {
 
     /// The same; `None` if the alphabet does not have it.
     pub(crate) fn known_pair(&self, ao: ActionObservation) -> Option<ActionObservation> {
-        let action = *self.actions.get(ao.action.0 as usize)?;
-        let observation = *self.observations.get(ao.observation.0 as usize)?;
+        let action = *self.actions.get(ao.action.index())?;
+        let observation = *self.observations.get(ao.observation.index())?;
         Some(ActionObservation { action, observation })
     }
 
     /// An observation of the first alphabet.
     pub(crate) fn observation(&self, o: Observation) -> Observation {
-        self.observations[o.0 as usize]
+        self.observations[o.index()]
     }
 }

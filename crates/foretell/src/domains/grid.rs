@@ -30,6 +30,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::data::{Action, Alphabet};
 use crate::error::{Error, Result};
@@ -71,12 +72,19 @@ enum Cell {
 }
 
 /// Somebody in a maze.
-pub(super) struct MazeEnvironment<'a> {
-    grid: &'a Grid,
-    inside: PomdpEnvironment<'a>,
+pub(super) struct MazeEnvironment {
+    grid: Arc<Grid>,
+    inside: PomdpEnvironment<Arc<Pomdp>>,
 }
 
-impl Environment for MazeEnvironment<'_> {
+impl MazeEnvironment {
+    /// Of which `pomdp` must be the model.
+    pub(super) fn new(grid: Arc<Grid>, pomdp: Arc<Pomdp>) -> MazeEnvironment {
+        MazeEnvironment { grid, inside: PomdpEnvironment::new(pomdp) }
+    }
+}
+
+impl Environment for MazeEnvironment {
     fn alphabet(&self) -> &Alphabet {
         self.inside.alphabet()
     }
@@ -229,11 +237,6 @@ impl Grid {
     /// The cells without wall, which are the states of the model.
     fn free(&self) -> impl Iterator<Item = usize> {
         (0..self.cells.len()).filter(|&cell| self.cells[cell] != Cell::Wall)
-    }
-
-    /// Somebody in the maze, of which `pomdp` must be the model.
-    pub(super) fn environment<'a>(&'a self, pomdp: &'a Pomdp) -> MazeEnvironment<'a> {
-        MazeEnvironment { grid: self, inside: pomdp.environment() }
     }
 
     /// T(· | d, cell) over the free cells.

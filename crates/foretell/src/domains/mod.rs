@@ -14,16 +14,17 @@ mod settings;
 pub mod t_maze;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use crate::data::{Alphabet, Observation, Trajectory};
 use crate::error::{Error, Result};
-use crate::pomdp::Pomdp;
+use crate::pomdp::{Pomdp, PomdpEnvironment};
 use crate::rng::Seed;
 use crate::system::{Environment, Policy, Uniform, rollout};
-use grid::Grid;
-use pocman::PocMan;
+use grid::{Grid, MazeEnvironment};
+use pocman::{PocMan, PocManEnvironment};
 use settings::Settings;
 
 /// Steps after which episodes of a file's domain are cut: at a discount of 0.95 all but half a percent of the value is
@@ -71,9 +72,9 @@ pub struct Domain {
 /// What a domain is made of.
 #[derive(Clone, Debug)]
 enum World {
-    Finite(Pomdp),
-    Maze(Grid, Pomdp),
-    PocMan(PocMan),
+    Finite(Arc<Pomdp>),
+    Maze(Arc<Grid>, Arc<Pomdp>),
+    PocMan(Arc<PocMan>),
 }
 
 impl Domain {
@@ -91,11 +92,11 @@ impl Domain {
     }
 
     /// The system to act in.
-    pub fn environment(&self) -> Box<dyn Environment + Send + '_> {
+    pub fn environment(&self) -> Box<dyn Environment + Send> {
         match &self.world {
-            World::Finite(pomdp) => Box::new(pomdp.environment()),
-            World::Maze(grid, pomdp) => Box::new(grid.environment(pomdp)),
-            World::PocMan(game) => Box::new(game.environment()),
+            World::Finite(pomdp) => Box::new(PomdpEnvironment::new(pomdp.clone())),
+            World::Maze(grid, pomdp) => Box::new(MazeEnvironment::new(grid.clone(), pomdp.clone())),
+            World::PocMan(game) => Box::new(PocManEnvironment::new(game.clone())),
         }
     }
 
@@ -128,12 +129,12 @@ impl Domain {
     }
 
     fn finite(name: &str, story: &str, horizon: usize, pomdp: Pomdp) -> Domain {
-        Domain::new(name, story, horizon, pomdp.discount(), World::Finite(pomdp))
+        Domain::new(name, story, horizon, pomdp.discount(), World::Finite(Arc::new(pomdp)))
     }
 
     fn maze(name: &str, story: &str, horizon: usize, grid: Grid) -> Domain {
         let pomdp = grid.pomdp();
-        Domain::new(name, story, horizon, pomdp.discount(), World::Maze(grid, pomdp))
+        Domain::new(name, story, horizon, pomdp.discount(), World::Maze(Arc::new(grid), Arc::new(pomdp)))
     }
 
     fn new(name: &str, story: &str, horizon: usize, discount: f64, world: World) -> Domain {
@@ -141,7 +142,7 @@ impl Domain {
     }
 
     fn arcade(name: &str, story: &str, game: PocMan) -> Domain {
-        Domain::new(name, story, pocman::HORIZON, pocman::DISCOUNT, World::PocMan(game))
+        Domain::new(name, story, pocman::HORIZON, pocman::DISCOUNT, World::PocMan(Arc::new(game)))
     }
 }
 

@@ -53,6 +53,8 @@ mod percept;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Deref;
+
 use crate::data::{Action, Alphabet};
 use crate::rng::Rng;
 use crate::system::{Environment, Outcome};
@@ -130,22 +132,15 @@ impl PocMan {
     }
 
     /// A game to play. Before the first reset food lies wherever it may.
-    pub fn environment(&self) -> PocManEnvironment<'_> {
-        PocManEnvironment {
-            game: self,
-            player: self.maze.player,
-            ghosts: self.maze.ghosts.map(Ghost::at),
-            food: self.certain_food.union(&self.possible_food),
-            pills: self.maze.pills,
-            power: 0,
-        }
+    pub fn environment(&self) -> PocManEnvironment<&PocMan> {
+        PocManEnvironment::new(self)
     }
 }
 
-/// A game of PocMan or S-PocMan under way.
+/// A game of PocMan or S-PocMan under way, whose rules are borrowed or shared (`&PocMan`, `Arc<PocMan>`).
 #[derive(Clone, Debug)]
-pub struct PocManEnvironment<'a> {
-    game: &'a PocMan,
+pub struct PocManEnvironment<G> {
+    game: G,
     player: Cell,
     ghosts: [Ghost; 4],
     food: CellSet,
@@ -154,7 +149,19 @@ pub struct PocManEnvironment<'a> {
     power: u8,
 }
 
-impl PocManEnvironment<'_> {
+impl<G: Deref<Target = PocMan>> PocManEnvironment<G> {
+    /// Before the first reset food lies wherever it may.
+    pub fn new(game: G) -> Self {
+        PocManEnvironment {
+            player: game.maze.player,
+            ghosts: game.maze.ghosts.map(Ghost::at),
+            food: game.certain_food.union(&game.possible_food),
+            pills: game.maze.pills,
+            power: 0,
+            game,
+        }
+    }
+
     fn mark(&self, cell: Cell) -> char {
         let ghost = self.ghosts.iter().position(|ghost| ghost.cell == cell);
         match ghost {
@@ -248,20 +255,20 @@ impl PocManEnvironment<'_> {
     }
 }
 
-impl Environment for PocManEnvironment<'_> {
+impl<G: Deref<Target = PocMan> + Clone> Environment for PocManEnvironment<G> {
     fn alphabet(&self) -> &Alphabet {
         self.game.alphabet()
     }
 
     fn reset(&mut self, rng: &mut Rng) {
         let food = self.game.possible_food.halve(|| rng.bits()).union(&self.game.certain_food);
-        *self = PocManEnvironment { food, ..self.game.environment() };
+        *self = PocManEnvironment { food, ..PocManEnvironment::new(self.game.clone()) };
     }
 
     fn step(&mut self, a: Action, rng: &mut Rng) -> Outcome {
         self.move_ghosts(rng);
         self.power = self.power.saturating_sub(1);
-        let walk = self.walk(Direction::ALL[a.0 as usize]);
+        let walk = self.walk(Direction::ALL[a.index()]);
         let Outcome { observation, reward } = self.settle();
         Outcome { observation, reward: STEP + walk + reward }
     }

@@ -8,10 +8,11 @@ use super::returns::Returns;
 use crate::data::{Action, Trajectory};
 use crate::domains::{Domain, sample_with};
 use crate::error::Result;
-use crate::plan::{FittedQ, Greedy, LastObservations, PlanParams, Recent, States, Steps, TreeFit, WindowFit};
+use crate::math::argmax;
+use crate::plan::{FittedQ, GreedyOnTrees, LastObservations, PlanParams, Recent, States, Steps, TreeFit, WindowFit};
 use crate::pomdp::Qmdp;
 use crate::rng::Seed;
-use crate::system::{Always, Policy, Uniform, best};
+use crate::system::{Always, Policy, Uniform};
 
 /// Rounds of fitted-Q.
 const ROUNDS: usize = 100;
@@ -78,7 +79,7 @@ impl Test<'_> {
         let mut fitted = FittedQ::new(&steps, trees, discount);
         fitted.by_ref().take(ROUNDS).last();
         let q = fitted.into_inner().to_q();
-        all.push(tested(format!("trees, last {LAST} observations"), self.returns(|| Greedy::new(&q, Box::new(last())))));
+        all.push(tested(format!("trees, last {LAST} observations"), self.returns(|| GreedyOnTrees::new(&q, Box::new(last())))));
         Ok(all)
     }
 
@@ -86,8 +87,9 @@ impl Test<'_> {
     fn best_single_action(&self) -> Option<Tested> {
         let actions = self.domain.alphabet().actions();
         let trial = Test { seed: self.seed.stream("single action"), ..*self };
-        let (best, _) = best((0..actions.len() as u32).map(|a| trial.returns(|| Always(Action(a))).discounted_return));
-        Some(Tested { policy: format!("always {}", actions.get(best.0 as usize)?), returns: self.returns(|| Always(best)) })
+        let (best, _) = argmax((0..actions.len() as u32).map(|a| trial.returns(|| Always(Action(a))).discounted_return));
+        let returns = self.returns(|| Always(Action(best as u32)));
+        Some(Tested { policy: format!("always {}", actions.get(best)?), returns })
     }
 
     /// QMDP on the exact belief, and what one could earn at most who saw the state, discounted; where the domain is a finite POMDP.

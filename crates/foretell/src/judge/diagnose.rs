@@ -66,7 +66,7 @@ pub struct Diagnosis {
 /// them to be scored on the other half.
 ///
 /// ```
-/// use foretell::{LearnParams, Logs, Seed, diagnose::diagnose, domains};
+/// use foretell::{LearnParams, Logs, Seed, domains, judge::diagnose::diagnose};
 ///
 /// let tiger = domains::get("tiger")?;
 /// let logs = Logs::memory(tiger.alphabet().clone(), domains::sample(&tiger, 3000, 20, Seed(1)).collect());
@@ -76,23 +76,24 @@ pub struct Diagnosis {
 /// ```
 pub fn diagnose(logs: &Logs, params: &LearnParams, progress: &mut (dyn FnMut(Progress) + Send)) -> Result<Diagnosis> {
     let model = Learner::new(params).progress(&mut *progress).learn(logs)?.model;
-    let sums = Summed::of(logs, params, model.alphabet(), model.trained_on().1, &mut *progress)?;
+    let sums = Summed::of(logs, params, model.alphabet(), model.origin().steps, &mut *progress)?;
     let Summed { moments, noise, sparsity, coverage } = sums;
     let spectrum = Spectrum::of(&moments, &noise)?;
     drop(noise);
     let decay = Decay::of(&spectrum::plain(&moments, &spectrum)?, sparsity.histories);
-    let norms = Norms::of(&model)?;
-    let (m, d) = (spectrum.rank.unwrap_or(model.rank()), moments.features.tests.rows());
+    let linear = model.linear().expect("a linear model was learned");
+    let norms = Norms::of(linear, model.alphabet())?;
+    let (m, d) = (spectrum.rank.unwrap_or(linear.rank()), moments.features.tests.rows());
     let is_compressed = params.test_projection != Projection::Identity;
     let followed = first(logs, model.alphabet())?;
     let (by_step, ngram_length) = held_out(logs, params, progress)?;
     Ok(Diagnosis {
-        episodes: model.trained_on().0,
-        steps: model.trained_on().1,
+        episodes: model.origin().episodes,
+        steps: model.origin().steps,
         params: params.clone(),
         projection: ProjectionSize::new(&sparsity, spectrum.rank, is_compressed.then_some(params.test_dim)),
         terms: Terms::new(m, d, &decay, &sparsity, norms.largest, norms.normalizer),
-        propagation: propagation::propagation(&model, &norms, &followed),
+        propagation: propagation::propagation(&model, linear.initial(), &norms, &followed),
         by_step,
         ngram_length,
         coverage: coverage.finish(model.alphabet(), moments.propensities()),

@@ -9,8 +9,9 @@ use crate::data::{ActionObservation, Alphabet, Trajectory};
 use crate::error::{Error, Result};
 use crate::log::Logs;
 use crate::math::Z95;
-use crate::model::{Filter, Model, NGramFilter, PredictiveState, UniformFilter};
+use crate::model::{Model, NGramFilter, PredictiveState, UniformFilter};
 use crate::pomdp::{Belief, Pomdp};
+use crate::system::{Predict, Track};
 
 /// Episodes scored as one task.
 const CHUNK: usize = 64;
@@ -275,7 +276,7 @@ impl Tally {
 
     /// The model itself, with its calibration and the spread of its ensemble.
     fn add_model(&mut self, model: &Model, zs: &[Trajectory], truth: Option<&Translation<'_>>) {
-        let mut exact = truth.filter(|_| !model.ensemble().is_empty()).map(|truth| (truth, Belief::new(truth.pomdp)));
+        let mut exact = truth.filter(|_| model.ensemble().is_some()).map(|truth| (truth, Belief::new(truth.pomdp)));
         let (actions, symbols) = (model.alphabet().actions().len(), model.alphabet().observations().len());
         let mut filter = PredictiveState::new(model);
         for z in zs {
@@ -284,7 +285,7 @@ impl Tally {
             let (bins, spreads) = (&mut self.bins, &mut self.spreads);
             let unseen = &mut self.unseen;
             self.model.add(z.steps.iter().map(|&ao| {
-                let (action, observation) = (ao.action.0 as usize, ao.observation.0 as usize);
+                let (action, observation) = (ao.action.index(), ao.observation.index());
                 *unseen += u64::from(action >= actions || observation >= symbols);
                 let p = filter.predict(ao.action);
                 for (o, &p) in p.iter().enumerate() {
@@ -296,7 +297,7 @@ impl Tally {
                 let given = p.get(observation).copied();
                 if let Some((truth, belief)) = &mut exact {
                     let ao = truth.translate(ao);
-                    let true_ones = belief.probabilities(ao.action);
+                    let true_ones = belief.probabilities(ao.action).to_vec();
                     spreads.add(filter.prediction(), filter.spread(), |o| truth.of(&true_ones, o));
                     belief.update(ao);
                 } else {
@@ -334,7 +335,7 @@ impl Tally {
 }
 
 /// The probability a filter gives to each step of an episode.
-fn probabilities<'a>(filter: &'a mut impl Filter, steps: &'a [ActionObservation]) -> impl Iterator<Item = f64> + 'a {
+fn probabilities<'a>(filter: &'a mut impl Predict, steps: &'a [ActionObservation]) -> impl Iterator<Item = f64> + 'a {
     filter.reset();
     steps.iter().map(|&ao| filter.update(ao))
 }
@@ -372,8 +373,8 @@ impl<'p> Translation<'p> {
 
     /// An observation the exact model does not know becomes one beyond its alphabet, which it gives probability 0.
     fn translate(&self, ao: ActionObservation) -> ActionObservation {
-        let o = self.observations[ao.observation.0 as usize].unwrap_or(u32::MAX);
-        ActionObservation::new(self.actions[ao.action.0 as usize], o)
+        let o = self.observations[ao.observation.index()].unwrap_or(u32::MAX);
+        ActionObservation::new(self.actions[ao.action.index()], o)
     }
 }
 

@@ -13,11 +13,11 @@ use super::returns::Returns;
 use crate::data::{Action, ActionObservation, End, Observation, Trajectory};
 use crate::error::{Error, Result};
 use crate::math::{Mean, Z95};
-use crate::model::{Filter, Model, PredictiveState};
+use crate::model::{Model, PredictiveState};
 use crate::plan::{Ensembles, FittedQ, Following, LANES, Plan, Steps, Structure, TreeFit, TreeQ};
 use crate::pomdp::Pomdp;
 use crate::rng::{Rng, Seed};
-use crate::system::Policy;
+use crate::system::{Filter, Policy, Track};
 
 /// Estimates that differ by so small a share are the same, added up in another order.
 const ROUNDING: f64 = 1e-9;
@@ -162,7 +162,7 @@ impl LogTest {
 
     fn rollout(&self, plan: &Plan, model: &Model, rewards: &TreeQ, rng: &mut Rng) -> f64 {
         let (mut policy, mut world) = (plan.policy(), PredictiveState::new(model));
-        let pomdp = model.refined().map(|refined| &refined.pomdp).filter(|pomdp| pomdp.has_rewards());
+        let pomdp = model.latent().map(|latent| &latent.pomdp).filter(|pomdp| pomdp.has_rewards());
         let (mut sum, mut weight) = (0.0, 1.0);
         for t in 0..self.horizon() {
             let action = self.first.filter(|_| t == 0).unwrap_or_else(|| policy.act(rng));

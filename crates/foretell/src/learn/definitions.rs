@@ -268,7 +268,7 @@ fn check(zs: &[Trajectory], params: &LearnParams) -> Result<(), TestCaseError> {
     let model = learn(&Logs::memory(alphabet(), zs.to_vec()), params).map_err(|e| TestCaseError::fail(e.to_string()))?;
     let literal = literal(zs, params);
     for sequence in all_sequences(2) {
-        let (ours, theirs) = (model.joint_probability(&sequence), literal.joint_probability(&sequence));
+        let (ours, theirs) = (model.linear().unwrap().joint_probability(&sequence), literal.joint_probability(&sequence));
         let size = ours.abs().max(theirs.abs()).max(1.0);
         prop_assert!(
             (ours - theirs).abs() < ROUNDING * size,

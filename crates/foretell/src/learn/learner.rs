@@ -78,7 +78,7 @@ pub fn learn_weighted(alphabet: &Alphabet, episodes: &[(Trajectory, f64)], param
 }
 
 /// Bytes that the moments of pairs may take, if nothing else is said.
-const MEMORY: usize = 2 << 30;
+pub(crate) const MEMORY: usize = 2 << 30;
 /// Bytes up to which moments of pairs are held while learning, though they are not to be kept.
 const MOST_HELD: usize = 64 << 20;
 

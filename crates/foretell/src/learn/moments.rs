@@ -9,6 +9,7 @@ use faer::Mat;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
+use super::assemble::Parts;
 use super::bases::{self, Bases, Wide, bases};
 use super::features::{Batch, Features, NULL_TEST};
 use super::operators::{OnSums, Operator};
@@ -19,7 +20,7 @@ use super::survey::Survey;
 use crate::data::{ActionObservation, Alphabet, CutRule, End, Episodes, Propensities};
 use crate::error::{Error, Result};
 use crate::math::{Svd, brand};
-use crate::model::{Cuts, LearnParams, Model, Parts, Regression, Weighting};
+use crate::model::{Cuts, LearnParams, Model, Regression, Weighting};
 use crate::rng::Seed;
 
 /// Largest dimension for which two-stage regression holds a covariance of uncompressed features (1 GiB each).
@@ -278,22 +279,17 @@ impl Moments {
             }
         };
         let survey = &self.survey;
-        let model = Model::assemble(Parts {
-            params: self.params.clone(),
+        let parts = Parts {
+            alphabet: survey.alphabet.clone(),
+            origin: survey.origin(&self.params),
+            ngram: survey.counter.finish(),
             initial: initial.col_as_slice(0).to_vec(),
             normalizer: normalizer.col_as_slice(0).to_vec(),
             operators,
             scale: *scale,
-            pair_counts: pairs.iter().map(|ao| survey.counts[ao]).collect(),
-            pairs,
             spectrum: bases.spectrum.clone(),
-            alphabet: survey.alphabet.clone(),
-            episodes: survey.episodes,
-            steps: survey.steps,
-            skipped: survey.skipped,
-            ngram: survey.counter.finish(),
-        })?;
-        Ok((model, cores))
+        };
+        Ok((parts.assemble()?, cores))
     }
 
     /// LᵀΣ̂_{T,ao,H}R of the moments that are kept for each pair.

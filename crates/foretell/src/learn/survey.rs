@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::data::{ActionObservation, Alphabet, CutRule, End, Episodes, Fingerprints, Overlap, Renaming};
-use crate::model::{Counter, Cuts, LearnParams};
+use crate::model::{Counter, Cuts, LearnParams, Origin};
 
 /// What was met.
 #[derive(Clone, Debug)]
@@ -68,6 +68,20 @@ impl Survey {
         let mut pairs: Vec<_> = self.counts.keys().copied().collect();
         pairs.sort_unstable();
         pairs
+    }
+
+    /// Where a model of it comes from.
+    pub(crate) fn origin(&self, params: &LearnParams) -> Origin {
+        let pairs = self.pairs();
+        Origin {
+            params: params.clone(),
+            episodes: self.episodes,
+            steps: self.steps,
+            skipped: self.skipped,
+            pair_counts: pairs.iter().map(|ao| self.counts[ao]).collect(),
+            pairs,
+            encoding: None,
+        }
     }
 
     /// Which cuts of the episodes are used.

@@ -43,7 +43,7 @@ impl Memory {
                 return Err(format!("action {} or observation {}, which the alphabet does not have", action.0, observation.0));
             };
             let ends = *end == End::Terminated && t + 1 == steps.len();
-            match self.is_terminal[observation.0 as usize] == ends {
+            match self.is_terminal[observation.index()] == ends {
                 true => Ok(renamed),
                 false => Err("an observation that ends the episode before its end, or an end without one".into()),
             }

@@ -154,7 +154,7 @@ impl Writer {
         }
         let (actions, observations) = (alphabet.actions(), alphabet.observations());
         for (step, reward) in steps.iter().zip(rewards) {
-            match (actions.get(step.action.0 as usize), observations.get(step.observation.0 as usize)) {
+            match (actions.get(step.action.index()), observations.get(step.observation.index())) {
                 (Some(action), Some(symbol)) if action.is_empty() || symbol.name.is_empty() => {
                     return refuse("a name is empty".into());
                 }

@@ -10,4 +10,4 @@ pub(crate) use sparse::{Matrix, SparseMatrix};
 pub use statistics::Mean;
 pub(crate) use statistics::Z95;
 pub(crate) use svd::{Linear, Svd};
-pub(crate) use vector::{dot, multiply, multiply_transposed};
+pub(crate) use vector::{argmax, dot, dot4, dot8, multiply, multiply_transposed, product};

@@ -1,24 +1,20 @@
-//! Ensembles: better predictions, and how sure they are.
+//! Ensembles: better predictions, and how uncertain they are.
 //!
-//! Models of all logs that differ by their projections, and so by where EM begins, err in different ways: their mean is better than
-//! each. How far all of them may be off by chance they do not tell. Models of random halves of the episodes do: the variance of a mean over
-//! n/2 draws without replacement from n, around the mean of all, is that of the mean of n (Politis and Romano 1994). What all of
-//! them get wrong alike no spread shows; [`score`](crate::score()) measures how often the truth is covered.
+//! Models of all logs that differ by their projections, and so by where EM begins, make different errors: their mean is better than
+//! each. How far all of them may be off by chance they do not say. Models of random halves of the episodes do: the variance of a mean
+//! over n/2 draws without replacement from n, around the mean of all, is that of the mean of n (Politis and Romano 1994). Errors that
+//! all of them share are not part of any spread; [`score`](crate::score()) measures how often the truth is covered.
 
 use super::Model;
+use super::predictor::Predictor;
 
-/// The models that predict with another, over the same alphabet.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// Models over the same alphabet that predict together.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Ensemble {
-    /// Of all logs: predictions are the mean with these.
+    /// What the model would predict by alone: the first of those of all logs.
+    pub(crate) own: Box<Predictor>,
+    /// The others of all logs: predictions are the mean of all of these.
     pub members: Vec<Model>,
-    /// Of halves of the logs, of which two in turn complete each other: they tell how sure that is.
+    /// Models of halves of the logs, of which two in turn complete each other: their spread is the uncertainty.
     pub halves: Vec<Model>,
-}
-
-impl Ensemble {
-    /// Whether the model is alone.
-    pub fn is_empty(&self) -> bool {
-        self.members.is_empty() && self.halves.is_empty()
-    }
 }

@@ -5,13 +5,13 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::ensemble::Ensemble;
-use super::latent::{Refined, RefinedHeader};
-use super::linear::{Derived, Model};
+use super::latent::{Latent, LatentHeader};
+use super::linear::{Linear, LinearParts};
 use super::ngram::NGram;
 use super::params::LearnParams;
+use super::predictor::{Model, Origin, Predictor};
 use crate::data::{ActionObservation, Alphabet};
 use crate::error::{Error, Result};
-use crate::learn::Moments;
 use crate::store;
 use crate::store::tensors::{self, Array, Arrays, Kind};
 
@@ -27,7 +27,7 @@ struct Header {
     skipped: u64,
     ngram_length: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    refined: Option<RefinedHeader>,
+    refined: Option<LatentHeader>,
     /// How many other models an ensemble has, of all logs and of halves, each a file within the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ensemble: Option<[usize; 2]>,
@@ -41,22 +41,6 @@ impl Model {
         store::write(path, &self.to_bytes())
     }
 
-    /// [`Model::save`], with the moments it was made of, so that other logs can be added.
-    pub fn save_with_moments(&self, moments: &Moments, path: impl AsRef<Path>) -> Result<()> {
-        store::write(path, &self.to_bytes_with_moments(moments))
-    }
-
-    /// What [`Model::save_with_moments`] writes.
-    pub fn to_bytes_with_moments(&self, moments: &Moments) -> Vec<u8> {
-        self.bytes_with(Some(moments))
-    }
-
-    /// The bytes of the moments that the bytes of a model file carry.
-    pub(crate) fn moments_of(bytes: &[u8], file: &str) -> Result<Option<Vec<u8>>> {
-        let (_, arrays): (Header, _) = Arrays::open(MODEL, bytes, file)?;
-        if arrays.has("moments") { arrays.bytes("moments").map(Some) } else { Ok(None) }
-    }
-
     /// Reads a model that [`Model::save`] wrote.
     pub fn load(path: impl AsRef<Path>) -> Result<Model> {
         let path = path.as_ref();
@@ -66,86 +50,121 @@ impl Model {
 
     /// The model as the bytes of a safetensors file.
     pub fn to_bytes(&self) -> Vec<u8> {
-        self.bytes_with(None)
+        self.to_bytes_with([])
     }
 
-    fn bytes_with(&self, moments: Option<&Moments>) -> Vec<u8> {
+    /// The same with other arrays behind its own.
+    pub(crate) fn to_bytes_with(&self, others: impl IntoIterator<Item = Array>) -> Vec<u8> {
+        let (origin, ensemble) = (self.origin(), self.ensemble());
         let header = Header {
-            params: self.params.clone(),
-            alphabet: self.alphabet.clone(),
-            episodes: self.episodes,
-            steps: self.steps,
-            skipped: self.skipped,
-            ngram_length: self.ngram.length,
-            refined: self.refined.as_ref().map(Refined::header),
-            ensemble: (!self.ensemble.is_empty()).then_some([self.ensemble.members.len(), self.ensemble.halves.len()]),
-            encoding: self.encoding.clone(),
+            params: origin.params.clone(),
+            alphabet: self.alphabet().clone(),
+            episodes: origin.episodes,
+            steps: origin.steps,
+            skipped: origin.skipped,
+            ngram_length: self.ngram().length,
+            refined: self.latent().map(Latent::header),
+            ensemble: ensemble.map(|ensemble| [ensemble.members.len(), ensemble.halves.len()]),
+            encoding: origin.encoding.clone(),
         };
-        let (d, n) = (self.rank(), self.pairs.len());
-        let pairs: Vec<u32> = self.pairs.iter().flat_map(|ao| [ao.action.0, ao.observation.0]).collect();
-        let NGram { keys, start, symbols, counts, .. } = &self.ngram;
-        let mut arrays = vec![
-            Array::f64s("initial", &[d], &self.initial),
-            Array::f64s("normalizer", &[d], &self.normalizer),
-            Array::f64s("operators", &[n, d, d], &self.operators),
-            Array::f64s("readouts", &[n, d], &self.readouts),
-            Array::f64s("mean_states", &[n, d], &self.mean_states),
-            Array::f64s("spectrum", &[self.spectrum.len()], &self.spectrum),
-            Array::u32s("pairs", &[n, 2], &pairs),
-            Array::u64s("pair_counts", &self.pair_counts),
+        let mut arrays = self.linear().map(linear_arrays).unwrap_or_default();
+        let pairs: Vec<u32> = origin.pairs.iter().flat_map(|ao| [ao.action.0, ao.observation.0]).collect();
+        let NGram { keys, start, symbols, counts, .. } = self.ngram();
+        arrays.extend([
+            Array::u32s("pairs", &[origin.pairs.len(), 2], &pairs),
+            Array::u64s("pair_counts", &origin.pair_counts),
             Array::u64s("ngram_keys", keys),
             Array::u32s("ngram_start", &[start.len()], start),
             Array::u32s("ngram_symbols", &[symbols.len()], symbols),
             Array::u32s("ngram_counts", &[counts.len()], counts),
-        ];
-        arrays.extend(self.refined.iter().flat_map(Refined::arrays));
-        for (name, models) in [("member", &self.ensemble.members), ("half", &self.ensemble.halves)] {
-            let models = models.iter().enumerate();
-            arrays.extend(models.map(|(i, model)| Array::bytes(format!("{name}{i}"), model.to_bytes())));
+        ]);
+        arrays.extend(self.latent().iter().flat_map(|latent| latent.arrays()));
+        if let Some(Ensemble { members, halves, .. }) = ensemble {
+            for (name, models) in [("member", members), ("half", halves)] {
+                let models = models.iter().enumerate();
+                arrays.extend(models.map(|(i, model)| Array::bytes(format!("{name}{i}"), model.to_bytes())));
+            }
         }
-        arrays.extend(moments.map(|moments| Array::bytes("moments", moments.to_bytes())));
+        arrays.extend(others);
         tensors::to_bytes(MODEL, header, &arrays)
+    }
+
+    /// An array of bytes that [`to_bytes_with`](Self::to_bytes_with) has put behind those of a model, if it is there.
+    pub(crate) fn bytes_within(bytes: &[u8], file: &str, name: &str) -> Result<Option<Vec<u8>>> {
+        let (_, arrays): (Header, _) = Arrays::open(MODEL, bytes, file)?;
+        if arrays.has(name) { arrays.bytes(name).map(Some) } else { Ok(None) }
     }
 
     /// Reads a model from the bytes of a safetensors file; `file` is named in errors.
     pub fn from_bytes(bytes: &[u8], file: &str) -> Result<Model> {
         let (header, arrays): (Header, _) = Arrays::open(MODEL, bytes, file)?;
-        let initial = arrays.f64s("initial")?;
-        let d = initial.len();
+        let Header { params, alphabet, episodes, steps, skipped, ngram_length, refined, ensemble, encoding } = header;
         let pairs = arrays.u32s("pairs")?;
-        let n = pairs.len() / 2;
-        let refined = header.refined.map(|refined| Refined::read(refined, &header.alphabet, &arrays)).transpose()?;
-        let read = |name: &str, n: usize| -> Result<Vec<Model>> {
-            (0..n).map(|i| Model::from_bytes(&arrays.bytes(&format!("{name}{i}"))?, file)).collect()
+        let pairs: Vec<_> = pairs.chunks_exact(2).map(|ao| ActionObservation::new(ao[0], ao[1])).collect();
+        let pair_counts = arrays.sized("pair_counts", arrays.u64s("pair_counts")?, pairs.len())?;
+        check_pairs(&arrays, &pairs, &alphabet)?;
+        params.validate().map_err(|e| arrays.damaged(&e.to_string()))?;
+        let linear = read_linear(&arrays, pairs.clone(), &pair_counts, &alphabet)?;
+        let alone = match refined {
+            Some(header) => Predictor::Latent(Box::new(Latent::read(header, linear, &alphabet, &arrays)?)),
+            None => Predictor::Linear(linear),
         };
-        let [members, halves] = header.ensemble.unwrap_or_default();
-        let ensemble = Ensemble { members: read("member", members)?, halves: read("half", halves)? };
-        if ensemble.members.iter().chain(&ensemble.halves).any(|model| model.alphabet != header.alphabet) {
-            return Err(arrays.damaged("the models of its ensemble have other alphabets"));
-        }
-        let model = Model {
-            refined,
-            ensemble,
-            encoding: header.encoding,
-            normalizer: arrays.sized("normalizer", arrays.f64s("normalizer")?, d)?,
-            operators: arrays.sized("operators", arrays.f64s("operators")?, n * d * d)?,
-            readouts: arrays.sized("readouts", arrays.f64s("readouts")?, n * d)?,
-            mean_states: arrays.sized("mean_states", arrays.f64s("mean_states")?, n * d)?,
-            spectrum: arrays.f64s("spectrum")?,
-            pairs: pairs.chunks_exact(2).map(|ao| ActionObservation::new(ao[0], ao[1])).collect(),
-            pair_counts: arrays.sized("pair_counts", arrays.u64s("pair_counts")?, n)?,
-            ngram: ngram(&arrays, header.ngram_length, header.alphabet.observations().len())?,
-            initial,
-            params: header.params,
-            alphabet: header.alphabet,
-            episodes: header.episodes,
-            steps: header.steps,
-            skipped: header.skipped,
-            derived: Derived::empty(),
+        let predictor = match ensemble {
+            Some(sizes) => Predictor::Ensemble(read_ensemble(&arrays, alone, sizes, &alphabet, file)?),
+            None => alone,
         };
-        check(&arrays, &model)?;
-        model.params.validate().map_err(|e| arrays.damaged(&e.to_string()))?;
-        model.with_derived().map_err(|e| arrays.damaged(&e.to_string()))
+        let ngram = ngram(&arrays, ngram_length, alphabet.observations().len())?;
+        let origin = Origin { params, episodes, steps, skipped, pairs, pair_counts, encoding };
+        Ok(Model::new(alphabet, origin, ngram, predictor))
+    }
+}
+
+fn linear_arrays(linear: &Linear) -> Vec<Array> {
+    let (d, n) = (linear.rank(), linear.pairs.len());
+    vec![
+        Array::f64s("initial", &[d], &linear.initial),
+        Array::f64s("normalizer", &[d], &linear.normalizer),
+        Array::f64s("operators", &[n, d, d], &linear.operators),
+        Array::f64s("readouts", &[n, d], &linear.readouts),
+        Array::f64s("mean_states", &[n, d], &linear.mean_states),
+        Array::f64s("spectrum", &[linear.spectrum.len()], &linear.spectrum),
+    ]
+}
+
+fn read_linear(arrays: &Arrays<'_>, pairs: Vec<ActionObservation>, counts: &[u64], alphabet: &Alphabet) -> Result<Linear> {
+    let initial = arrays.f64s("initial")?;
+    let (d, n) = (initial.len(), pairs.len());
+    if d == 0 {
+        return Err(arrays.damaged("its state has no dimensions"));
+    }
+    let parts = LinearParts {
+        normalizer: arrays.sized("normalizer", arrays.f64s("normalizer")?, d)?,
+        operators: arrays.sized("operators", arrays.f64s("operators")?, n * d * d)?,
+        readouts: arrays.sized("readouts", arrays.f64s("readouts")?, n * d)?,
+        mean_states: arrays.sized("mean_states", arrays.f64s("mean_states")?, n * d)?,
+        spectrum: arrays.f64s("spectrum")?,
+        initial,
+        pairs,
+    };
+    let (actions, observations) = (alphabet.actions().len(), alphabet.observations().len());
+    Linear::new(parts, counts, actions, observations).map_err(|e| arrays.damaged(&e.to_string()))
+}
+
+fn read_ensemble(
+    arrays: &Arrays<'_>,
+    own: Predictor,
+    [members, halves]: [usize; 2],
+    alphabet: &Alphabet,
+    file: &str,
+) -> Result<Ensemble> {
+    let read = |name: &str, n: usize| -> Result<Vec<Model>> {
+        (0..n).map(|i| Model::from_bytes(&arrays.bytes(&format!("{name}{i}"))?, file)).collect()
+    };
+    let ensemble = Ensemble { own: Box::new(own), members: read("member", members)?, halves: read("half", halves)? };
+    let mut others = ensemble.members.iter().chain(&ensemble.halves);
+    match others.any(|model| model.alphabet() != alphabet) {
+        true => Err(arrays.damaged("the models of its ensemble have other alphabets")),
+        false => Ok(ensemble),
     }
 }
 
@@ -162,12 +181,12 @@ fn ngram(arrays: &Arrays<'_>, length: usize, symbols: usize) -> Result<NGram> {
     Ok(NGram { length, keys, start, symbols: met, counts })
 }
 
-fn check(arrays: &Arrays<'_>, model: &Model) -> Result<()> {
-    let (actions, observations) = (model.alphabet.actions().len() as u32, model.alphabet.observations().len() as u32);
-    let sorted = model.pairs.windows(2).all(|w| w[0] < w[1]);
-    let known = model.pairs.iter().all(|ao| ao.action.0 < actions && ao.observation.0 < observations);
-    if !(sorted && known && !model.pairs.is_empty() && model.rank() > 0) {
-        return Err(arrays.damaged("its pairs do not match its alphabet"));
+fn check_pairs(arrays: &Arrays<'_>, pairs: &[ActionObservation], alphabet: &Alphabet) -> Result<()> {
+    let (actions, observations) = (alphabet.actions().len(), alphabet.observations().len());
+    let sorted = pairs.windows(2).all(|w| w[0] < w[1]);
+    let known = pairs.iter().all(|ao| ao.action.index() < actions && ao.observation.index() < observations);
+    match sorted && known && !pairs.is_empty() {
+        true => Ok(()),
+        false => Err(arrays.damaged("its pairs do not match its alphabet")),
     }
-    Ok(())
 }

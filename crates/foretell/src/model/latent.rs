@@ -1,8 +1,8 @@
-//! The POMDP that a model was refined to, and its arrays in files.
+//! The POMDP that a linear model was refined to, and its arrays in files.
 
 use serde::{Deserialize, Serialize};
 
-use super::Model;
+use super::linear::Linear;
 use crate::data::Alphabet;
 use crate::error::Result;
 use crate::pomdp::{Learned, Pomdp, RewardRule, Row};
@@ -37,9 +37,11 @@ pub struct Candidate {
     pub states: usize,
 }
 
-/// A proper POMDP, fitted to the logs of a model.
+/// A POMDP fitted to logs, whose states nobody sees: it began as a linear model.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Refined {
+pub struct Latent {
+    /// The linear model that was refined.
+    pub linear: Linear,
     /// The POMDP, over the model's alphabet.
     pub pomdp: Pomdp,
     /// How often each action was tried in each state, in expectation, at a·|S| + s.
@@ -59,7 +61,7 @@ pub struct Refined {
 
 /// What the header of a file says of it.
 #[derive(Serialize, Deserialize)]
-pub(super) struct RefinedHeader {
+pub(super) struct LatentHeader {
     candidate: Candidate,
     reward_sd: f64,
     fading: f64,
@@ -69,30 +71,12 @@ pub(super) struct RefinedHeader {
     terminal: Vec<bool>,
 }
 
-impl Model {
-    /// The POMDP it was refined to, if it was.
-    pub fn refined(&self) -> Option<&Refined> {
-        self.refined.as_ref()
-    }
-
-    /// The linear model alone.
-    pub fn without_refinement(mut self) -> Model {
-        self.refined = None;
-        self
-    }
-
-    pub(crate) fn refined_to(mut self, refined: Refined) -> Model {
-        self.refined = Some(refined);
-        self
-    }
-}
-
 /// Least correlation of surprising rewards that is worth telling.
 const LEAST_MEMORY: f64 = 0.1;
 /// Largest fading with which planning in the POMDP is worth it: beyond, policies go after what is gone.
 const LARGEST_FADING: f64 = 0.01;
 
-impl Refined {
+impl Latent {
     /// Whether rewards depend on what the states do not know, as where they can be had once only. Then plan on the logs
     /// themselves.
     pub fn forgets_rewards(&self) -> bool {
@@ -111,10 +95,10 @@ impl Refined {
         self.pomdp.with_less_reward(penalty)
     }
 
-    pub(super) fn header(&self) -> RefinedHeader {
+    pub(super) fn header(&self) -> LatentHeader {
         let Learned { states, terminal, .. } = self.pomdp.to_learned();
-        let Refined { candidate, reward_sd, fading, reward_memory, .. } = *self;
-        RefinedHeader { candidate, reward_sd, fading, reward_memory, states, terminal }
+        let Latent { candidate, reward_sd, fading, reward_memory, .. } = *self;
+        LatentHeader { candidate, reward_sd, fading, reward_memory, states, terminal }
     }
 
     pub(super) fn arrays(&self) -> Vec<Array> {
@@ -137,7 +121,7 @@ impl Refined {
         arrays
     }
 
-    pub(super) fn read(header: RefinedHeader, alphabet: &Alphabet, arrays: &Arrays<'_>) -> Result<Refined> {
+    pub(super) fn read(header: LatentHeader, linear: Linear, alphabet: &Alphabet, arrays: &Arrays<'_>) -> Result<Latent> {
         let n = header.states.len() * alphabet.actions().len();
         let rows = |name: &str| -> Result<Vec<Row>> {
             let lengths = arrays.sized(name, arrays.u32s(&format!("refined_{name}_lengths"))?, n)?;
@@ -169,7 +153,7 @@ impl Refined {
         };
         let pomdp = Pomdp::learned(learned).map_err(|e| arrays.damaged(&e.to_string()))?;
         let visits = arrays.sized("refined_visits", arrays.f64s("refined_visits")?, n)?;
-        let RefinedHeader { candidate, reward_sd, fading, reward_memory, .. } = header;
-        Ok(Refined { pomdp, visits, reward_sd, fading, reward_memory, candidate })
+        let LatentHeader { candidate, reward_sd, fading, reward_memory, .. } = header;
+        Ok(Latent { linear, pomdp, visits, reward_sd, fading, reward_memory, candidate })
     }
 }

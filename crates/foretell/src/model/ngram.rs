@@ -66,6 +66,11 @@ impl Past {
         }
     }
 
+    /// A step, if its symbols are known; else a gap.
+    pub(crate) fn push_if(&mut self, known: bool, f: &Fingerprints, ao: ActionObservation) {
+        if known { self.push(f, ao) } else { self.push_gap() }
+    }
+
     /// A step of which nothing is known.
     pub(crate) fn push_gap(&mut self) {
         self.push_pair(GAP);

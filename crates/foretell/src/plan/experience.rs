@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use crate::data::{Action, Alphabet, End, Trajectory};
 use crate::error::{Error, Result};
-use crate::model::Filter;
+use crate::system::Filter;
 
 /// Episodes that one task tracks.
 const CHUNK: usize = 64;

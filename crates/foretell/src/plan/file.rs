@@ -1,18 +1,21 @@
 //! Plans as safetensors files: the forests as arrays, the model as a file within the file.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::planner::{Plan, PlanParams, PlanQ, Planner, Regressor, StateKind};
+use super::planner::{Plan, PlanParams, Planner, Regressor, StateKind};
+use super::q::Q;
 use super::tree_q::{Ensembles, TreeQ};
 use super::window::{Recent, WindowArrays, WindowQ};
 use crate::data::{Action, Alphabet};
 use crate::error::{Error, Result};
-use crate::model::{Filter, Model};
+use crate::model::Model;
 use crate::pomdp::solve::AlphaVector;
 use crate::store;
 use crate::store::tensors::{self, Array, Arrays, Kind};
+use crate::system::Filter;
 use crate::trees::{Forest, ForestArrays};
 
 const POLICY: Kind = Kind { name: "policy", again: "plan again", verb: "plan" };
@@ -52,16 +55,16 @@ impl Plan {
     /// The plan as the bytes of a safetensors file.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut arrays = Vec::new();
-        let trees = self.q.trees.as_ref().map(|trees| write_trees(trees, &mut arrays));
-        if let Some(table) = &self.q.table {
+        let trees = self.q.trees().map(|trees| write_trees(trees, &mut arrays));
+        if let Some(table) = self.q.table() {
             let WindowArrays { shorter, tokens, q } = table.to_arrays();
             arrays.push(Array::u32s("table_shorter", &[shorter.len()], &shorter));
             arrays.push(Array::u32s("table_tokens", &[shorter.len(), 2], &tokens));
             arrays.push(Array::f64s("table_q", &[shorter.len(), self.alphabet.actions().len()], &q));
         }
-        if let Some(first) = self.q.vectors.first() {
-            let actions: Vec<u32> = self.q.vectors.iter().map(|v| v.action.0).collect();
-            let values: Vec<f64> = self.q.vectors.iter().flat_map(|v| v.values.iter().copied()).collect();
+        if let Some((first, vectors)) = self.q.vectors().and_then(|vectors| Some((vectors.first()?, vectors))) {
+            let actions: Vec<u32> = vectors.iter().map(|v| v.action.0).collect();
+            let values: Vec<f64> = vectors.iter().flat_map(|v| v.values.iter().copied()).collect();
             arrays.push(Array::u32s("vector_actions", &[actions.len()], &actions));
             arrays.push(Array::f64s("vectors", &[actions.len(), first.values.len()], &values));
         }
@@ -80,37 +83,41 @@ impl Plan {
         params.validate().map_err(|e| arrays.damaged(&e.to_string()))?;
         let model = match params.state {
             StateKind::Last => None,
-            StateKind::Predictive | StateKind::Memory => Some(Model::from_bytes(&arrays.bytes("model")?, file)?),
+            StateKind::Predictive | StateKind::Memory => Some(Arc::new(Model::from_bytes(&arrays.bytes("model")?, file)?)),
         };
+        let mismatch = || arrays.damaged("its parts do not match its actions and states");
+        let read_table = || read_table(&arrays, params.window, alphabet.actions().len());
         let trees = trees.map(|trees| read_trees(&arrays, params.ensembles, trees)).transpose()?;
-        let is_fitted = params.planner == Planner::FittedQ;
-        let vectors = if is_fitted { Vec::new() } else { read_vectors(&arrays)? };
-        let has_table = is_fitted && params.regressor != Regressor::Trees;
-        let table = has_table.then(|| read_table(&arrays, params.window, alphabet.actions().len())).transpose()?;
-        let plan = Plan { params, alphabet, model, encoding, q: PlanQ { trees, table, vectors } };
-        if plan.is_whole() { Ok(plan) } else { Err(arrays.damaged("its parts do not match its actions and states")) }
+        let q = match (params.planner, params.regressor, trees) {
+            (Planner::FittedQ, Regressor::Trees, Some(trees)) => Q::Trees(trees),
+            (Planner::FittedQ, Regressor::Table, None) => Q::Table(read_table()?),
+            (Planner::FittedQ, Regressor::Mean, Some(trees)) => Q::Mean(trees, read_table()?),
+            (Planner::Qmdp | Planner::FastInformed | Planner::PointBased, _, None) => Q::Vectors(read_vectors(&arrays)?),
+            _ => return Err(mismatch()),
+        };
+        let plan = Plan { params, alphabet, model, encoding, q: Arc::new(q) };
+        if plan.is_whole() { Ok(plan) } else { Err(mismatch()) }
     }
 
     fn is_whole(&self) -> bool {
-        let (actions, regressor) = (self.alphabet.actions().len(), self.params.regressor);
+        let actions = self.alphabet.actions().len();
+        let model_fits = self.model().is_none_or(|model| *model.alphabet() == self.alphabet);
         let trees_fit = |trees: &TreeQ| {
             let forests = if self.params.ensembles == Ensembles::Joint { 1 } else { actions };
             trees.taken.len() == actions
                 && trees.forests.len() == forests
                 && trees.forests.iter().flatten().all(|forest| forest.trees().width() == self.width())
         };
-        if self.params.planner != Planner::FittedQ {
-            let states = self.filter().state().len();
-            let fits = |v: &AlphaVector| (v.action.0 as usize) < actions && v.values.len() == states;
-            let refined =
-                self.model.as_ref().is_some_and(|model| model.refined().is_some() && *model.alphabet() == self.alphabet);
-            return refined && self.params.planner != Planner::Auto && self.q.trees.is_none() && self.q.vectors.iter().all(fits);
-        }
-        actions > 0
-            && regressor != Regressor::Auto
-            && self.q.trees.is_some() == (regressor != Regressor::Table)
-            && self.q.trees.as_ref().is_none_or(trees_fit)
-            && self.model.as_ref().is_none_or(|model| *model.alphabet() == self.alphabet)
+        let q_fits = match &*self.q {
+            Q::Trees(trees) | Q::Mean(trees, _) => trees_fit(trees),
+            Q::Table(_) => true,
+            Q::Vectors(vectors) => {
+                let states = self.filter().state().len();
+                let fits = |v: &AlphaVector| v.action.index() < actions && v.values.len() == states;
+                self.model().is_some_and(|model| model.latent().is_some()) && vectors.iter().all(fits)
+            }
+        };
+        actions > 0 && model_fits && q_fits
     }
 
     /// Width of the rows of its forests.

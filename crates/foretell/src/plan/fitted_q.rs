@@ -157,7 +157,7 @@ mod tests {
         }
 
         fn q(&self, a: Action, out: &mut [f64]) {
-            out.iter_mut().zip(&self.states).for_each(|(q, &s)| *q = self.q[s][a.0 as usize]);
+            out.iter_mut().zip(&self.states).for_each(|(q, &s)| *q = self.q[s][a.index()]);
         }
     }
 
@@ -185,7 +185,7 @@ mod tests {
 
     /// The states along an episode.
     fn states(z: &Trajectory) -> impl Iterator<Item = usize> {
-        std::iter::once(0).chain(z.steps.iter().map(|ao| ao.observation.0 as usize))
+        std::iter::once(0).chain(z.steps.iter().map(|ao| ao.observation.index()))
     }
 
     /// Mean reward of each (s, a), and how often it led on to each s', as a share of all times it was taken.
@@ -196,7 +196,7 @@ mod tests {
             let visited: Vec<usize> = states(z).collect();
             for (t, ao) in z.steps.iter().enumerate() {
                 let weight = weights.next().unwrap();
-                let (n, reward, next) = &mut counts[visited[t]][ao.action.0 as usize];
+                let (n, reward, next) = &mut counts[visited[t]][ao.action.index()];
                 *n += weight;
                 *reward += weight * z.rewards[t].unwrap();
                 if z.end == End::Truncated || t + 1 < z.steps.len() {
@@ -217,7 +217,7 @@ mod tests {
 
     fn table(steps: &Steps, episodes: &[Trajectory]) -> Table {
         let states: Vec<usize> = episodes.iter().flat_map(states).collect();
-        let of_step = |step: &crate::plan::experience::Step| (states[step.row], step.action.0 as usize);
+        let of_step = |step: &crate::plan::experience::Step| (states[step.row], step.action.index());
         Table { steps: steps.list().iter().map(of_step).collect(), states, q: [[0.0; ACTIONS]; STATES] }
     }
 

@@ -1,8 +1,8 @@
 //! How well logs are foretold by the model, and by the last steps alone: what predicts better knows more to decide by.
 
-use crate::data::{Fingerprints, Trajectory};
-use crate::learn::batches;
-use crate::model::{Counter, Filter, Model, NGram, Past, PredictiveState, Weighting};
+use crate::data::{Episodes, Fingerprints, Trajectory};
+use crate::model::{Counter, Model, NGram, Past, PredictiveState};
+use crate::system::{Predict, Track};
 
 /// One of so many episodes is held out.
 const HELD_OUT: usize = 10;
@@ -26,18 +26,25 @@ impl Foresight {
     pub(super) fn of(model: &Model, episodes: &[Trajectory], longest: usize) -> Option<Foresight> {
         let steps: usize = episodes.iter().map(|z| z.steps.len()).sum();
         let symbols = model.alphabet().observations().len();
-        let is_known = |z: &Trajectory| z.steps.iter().all(|ao| (ao.observation.0 as usize) < symbols);
-        if (model.episodes, model.steps) != (episodes.len() as u64, steps as u64) || !episodes.iter().all(is_known) {
+        let is_known = |z: &Trajectory| z.steps.iter().all(|ao| ao.observation.index() < symbols);
+        if (model.origin().episodes, model.origin().steps) != (episodes.len() as u64, steps as u64)
+            || !episodes.iter().all(is_known)
+        {
             return None;
         }
         let is_held = |i: usize| i.is_multiple_of(HELD_OUT) && i / HELD_OUT < MOST_HELD_OUT;
-        let (held, others): (Vec<_>, Vec<_>) = episodes.iter().cloned().enumerate().partition(|(i, _)| is_held(*i));
-        let others: Vec<(Trajectory, f64)> = others.into_iter().map(|(_, z)| (z, 1.0)).collect();
-        let held: Vec<Trajectory> = held.into_iter().map(|(_, z)| z).collect();
+        let held: Vec<&Trajectory> = (0..).zip(episodes).filter(|(i, _)| is_held(*i)).map(|(_, z)| z).collect();
 
         let fingerprints = Fingerprints::of(model.alphabet());
-        let mut counter = Counter::new(longest);
-        batches(&others, Weighting::None).ok()?.iter().for_each(|(batch, _)| counter.add(&fingerprints, batch));
+        let (mut counter, mut batch) = (Counter::new(longest), Episodes::default());
+        for (_, z) in (0..).zip(episodes).filter(|(i, _)| !is_held(*i)) {
+            batch.push(z, 1.0).ok()?;
+            if batch.is_full() {
+                counter.add(&fingerprints, &batch);
+                batch.clear();
+            }
+        }
+        counter.add(&fingerprints, &batch);
         let ngram = counter.finish();
         let by_pairs = |length| held.iter().map(|z| by_ngram(&ngram, &fingerprints, symbols, length, z)).sum();
         let pairs = (1..=longest).map(by_pairs).collect();
@@ -64,7 +71,7 @@ fn by_ngram(ngram: &NGram, fingerprints: &Fingerprints, symbols: usize, length: 
     for &ao in &z.steps {
         p.fill(1.0 / symbols as f64);
         ngram.smooth(fingerprints, &past, ao.action, &mut p);
-        sum += p[ao.observation.0 as usize].max(LEAST).ln();
+        sum += p[ao.observation.index()].max(LEAST).ln();
         past.push(fingerprints, ao);
     }
     sum

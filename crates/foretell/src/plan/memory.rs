@@ -4,8 +4,9 @@
 //! vector, so that a tree can tell any of them apart in a few splits.
 
 use crate::data::{ActionObservation, Alphabet, Fingerprints};
-use crate::model::{Columns, Filter, Projection};
+use crate::model::{Columns, Projection};
 use crate::rng::Seed;
+use crate::system::{Filter, Track};
 
 /// Up to so many observations have unit vectors as codes.
 const MOST_UNIT_CODES: usize = 32;
@@ -36,7 +37,7 @@ impl Codes {
     }
 
     fn write(&self, ao: ActionObservation, out: &mut [f64]) {
-        let first = ao.observation.0 as usize * self.width;
+        let first = ao.observation.index() * self.width;
         match self.table.get(first..first + self.width) {
             Some(code) => out.copy_from_slice(code),
             None => out.fill(0.0),
@@ -59,19 +60,19 @@ impl LastObservations {
     }
 }
 
-impl Filter for LastObservations {
+impl Track for LastObservations {
     fn reset(&mut self) {
         self.state.fill(0.0);
     }
 
-    /// It predicts nothing, so the probability is not a number.
-    fn update(&mut self, ao: ActionObservation) -> f64 {
+    fn observe(&mut self, ao: ActionObservation) {
         let kept = self.state.len() - self.codes.width;
         self.state.copy_within(..kept, self.codes.width);
         self.codes.write(ao, &mut self.state[..self.codes.width]);
-        f64::NAN
     }
+}
 
+impl Filter for LastObservations {
     fn state(&self) -> &[f64] {
         &self.state
     }
@@ -98,8 +99,17 @@ impl<F: Filter> WithLast<F> {
         let inner = self.inner.state();
         self.state[..inner.len()].copy_from_slice(inner);
     }
+}
 
-    fn remember(&mut self, ao: ActionObservation) {
+impl<F: Filter> Track for WithLast<F> {
+    fn reset(&mut self) {
+        self.inner.reset();
+        self.state.fill(0.0);
+        self.refresh();
+    }
+
+    fn observe(&mut self, ao: ActionObservation) {
+        self.inner.observe(ao);
         self.refresh();
         let inner = self.inner.state().len();
         self.codes.write(ao, &mut self.state[inner..]);
@@ -107,23 +117,6 @@ impl<F: Filter> WithLast<F> {
 }
 
 impl<F: Filter> Filter for WithLast<F> {
-    fn reset(&mut self) {
-        self.inner.reset();
-        self.state.fill(0.0);
-        self.refresh();
-    }
-
-    fn update(&mut self, ao: ActionObservation) -> f64 {
-        let p = self.inner.update(ao);
-        self.remember(ao);
-        p
-    }
-
-    fn observe(&mut self, ao: ActionObservation) {
-        self.inner.observe(ao);
-        self.remember(ao);
-    }
-
     fn state(&self) -> &[f64] {
         &self.state
     }
@@ -174,7 +167,7 @@ mod tests {
     fn a_memory_stands_beside_the_state() {
         let alphabet = alphabet(2);
         let mut both = WithLast::new(LastObservations::new(&alphabet, 1), &alphabet);
-        both.update(ActionObservation::new(0, 1));
+        both.observe(ActionObservation::new(0, 1));
         assert_eq!(both.state(), [0.0, 1.0, 0.0, 1.0]);
         both.reset();
         assert_eq!(both.state(), [0.0; 4]);

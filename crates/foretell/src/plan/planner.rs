@@ -1,25 +1,29 @@
 //! Planning from logs: fitted-Q on the states of a filter, and the plan it leads to as a policy.
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::experience::{States, Steps};
-use super::fitted_q::{Approximator, FittedQ, Round};
+use super::fitted_q::{FittedQ, Round};
 use super::foresight::Foresight;
 use super::memory::{LastObservations, WithLast};
+use super::q::{Q, QFit};
 use super::translated::Translation;
-use super::tree_q::{Ensembles, Structure, TreeFit, TreeQ};
+use super::tree_q::{Ensembles, Structure, TreeFit};
 use super::visits::Visits;
 use super::window::{Recent, WindowFit, WindowQ};
 use crate::data::{Action, Alphabet, End, Trajectory};
 use crate::error::{Error, Result};
+use crate::log::Logs;
 use crate::math::Mean;
-use crate::model::{Filter, Model, PredictiveState};
+use crate::model::{Model, PredictiveState};
 use crate::parameters;
-use crate::pomdp::solve::{self, AlphaVector, Gap, PointBased};
+use crate::pomdp::solve::{self, Gap, PointBased};
 use crate::rng::Seed;
-use crate::system::Policy;
-use crate::trees::{Targets, TreeParams};
+use crate::system::{Filter, Policy};
+use crate::trees::TreeParams;
 
 use super::greedy::Greedy;
 use super::translated::Translated;
@@ -172,48 +176,10 @@ pub struct Plan {
     pub(super) params: PlanParams,
     pub(super) alphabet: Alphabet,
     /// Where the state is that of a model.
-    pub(super) model: Option<Model>,
-    /// The model's [`encoding`](Model::encoding), which a plan without a model has too.
+    pub(super) model: Option<Arc<Model>>,
+    /// The model's encoding, which a plan without a model has too.
     pub(super) encoding: Option<String>,
-    pub(super) q: PlanQ,
-}
-
-/// Q̂ of trees, of a table, or the mean of both. Trees generalise and blur; a table does neither. What either gets wrong by
-/// chance the other halves, which counts where the best of several actions is taken.
-#[derive(Clone, Debug)]
-pub(super) struct PlanQ {
-    pub(super) trees: Option<TreeQ>,
-    pub(super) table: Option<WindowQ>,
-    /// Instead of both, where a POMDP was solved.
-    pub(super) vectors: Vec<AlphaVector>,
-}
-
-/// [`PlanQ`] being fitted.
-struct PlanFit {
-    trees: Option<TreeFit>,
-    table: Option<WindowFit>,
-}
-
-impl Approximator for PlanFit {
-    fn fit(&mut self, targets: Targets<'_>) {
-        self.trees.iter_mut().for_each(|trees| trees.fit(targets));
-        self.table.iter_mut().for_each(|table| table.fit(targets));
-    }
-
-    fn q(&self, a: Action, out: &mut [f64]) {
-        let Some(table) = &self.table else { return self.trees.iter().for_each(|trees| trees.q(a, out)) };
-        table.q(a, out);
-        if let Some(trees) = &self.trees {
-            let mut other = vec![0.0; out.len()];
-            trees.q(a, &mut other);
-            average(out, &other);
-        }
-    }
-}
-
-/// The mean of two estimates.
-pub(super) fn average(values: &mut [f64], other: &[f64]) {
-    values.iter_mut().zip(other).for_each(|(x, y)| *x = 0.5 * (*x + y));
+    pub(super) q: Arc<Q>,
 }
 
 /// Multiplications after which point-based planning stops: seconds. The mazes and AMM need a tenth of it.
@@ -227,10 +193,13 @@ pub fn only_reward(episodes: &[Trajectory]) -> Option<f64> {
     rewards.all(|reward| reward == first).then_some(*first)
 }
 
-/// Plans with a model on logged episodes over the model's alphabet; `progress` hears of every round.
-///
-/// The logs need not be those the model was learned from.
-pub fn plan(model: &Model, episodes: &[Trajectory], params: &PlanParams, progress: &mut dyn FnMut(Round)) -> Result<Plan> {
+/// Plans with a model on logs, which need not be those it was learned from; `progress` hears of every round.
+pub fn plan(model: &Model, logs: &Logs, params: &PlanParams, progress: &mut dyn FnMut(Round)) -> Result<Plan> {
+    plan_on(model, &logs.episodes_for(model.alphabet(), "model")?, params, progress)
+}
+
+/// [`plan`] on logged episodes over the model's alphabet.
+pub fn plan_on(model: &Model, episodes: &[Trajectory], params: &PlanParams, progress: &mut dyn FnMut(Round)) -> Result<Plan> {
     params.validate()?;
     let model = &model.clone().without_ensemble();
     let left_open = params.planner == Planner::Auto;
@@ -245,7 +214,7 @@ pub fn plan(model: &Model, episodes: &[Trajectory], params: &PlanParams, progres
 
 /// The planner that suits a model.
 fn suited(model: &Model, episodes: &[Trajectory], window: usize) -> Planner {
-    if model.refined().is_none_or(|refined| !refined.pomdp.has_rewards() || refined.forgets_rewards()) {
+    if model.latent().is_none_or(|latent| !latent.pomdp.has_rewards() || latent.forgets_rewards()) {
         return Planner::FittedQ;
     }
     match Foresight::of(model, episodes, window) {
@@ -256,19 +225,19 @@ fn suited(model: &Model, episodes: &[Trajectory], window: usize) -> Planner {
 
 /// A policy in the POMDP of a refined model.
 fn solved(model: &Model, planner: Planner, params: PlanParams, progress: &mut dyn FnMut(Round)) -> Result<Plan> {
-    let Some(refined) = model.refined() else {
+    let Some(latent) = model.latent() else {
         return Err(Error::data(
             "this planner needs a POMDP, and a linear model is none: its operators may give negative probabilities",
             "refine the model first, or take the planner fitted-q",
         ));
     };
-    if !refined.pomdp.has_rewards() {
+    if !latent.pomdp.has_rewards() {
         return Err(Error::data(
             "the model was refined on logs without rewards, or where all are zero",
             "refine it on logs with rewards",
         ));
     }
-    let pomdp = refined.pessimistic(params.pessimism);
+    let pomdp = latent.pessimistic(params.pessimism);
     let solution = match planner {
         Planner::Qmdp => solve::qmdp(&pomdp, params.discount)?,
         Planner::FastInformed => solve::fast_informed_bound(&pomdp, params.discount)?,
@@ -286,9 +255,7 @@ fn solved(model: &Model, planner: Planner, params: PlanParams, progress: &mut dy
         progress(Round { number: 1, change: 0.0, start_value: solution.upper });
     }
     let params = PlanParams { state: StateKind::Predictive, ..params };
-    let q = PlanQ { trees: None, table: None, vectors: solution.vectors };
-    let (alphabet, encoding) = (model.alphabet().clone(), model.encoding().map(String::from));
-    Ok(Plan { params, alphabet, model: Some(model.clone()), encoding, q })
+    Ok(Plan::new(params, model, Q::Vectors(solution.vectors)))
 }
 
 /// A policy by fitted-Q on the logs.
@@ -296,25 +263,25 @@ fn fitted(model: &Model, episodes: &[Trajectory], params: PlanParams, progress: 
     let alphabet = model.alphabet();
     let steps = Steps::of(alphabet, episodes)?;
     let params = settled(&params, model, episodes);
-    let track = || States::track(episodes, || filter(&params, alphabet, Some(model)));
+    let shared = Arc::new(model.clone());
+    let track = || States::track(episodes, || filter(&params, alphabet, Some(&shared)));
     let states = (params.regressor != Regressor::Table || params.pessimism > 0.0).then(track);
     let seed = Seed(params.seed).stream("plan");
     let steps = match &states {
         Some(states) if params.pessimism > 0.0 => pessimistic(steps, states, params.pessimism, seed)?,
         _ => steps,
     };
-    let trees = states
-        .filter(|_| params.regressor != Regressor::Table)
-        .map(|states| TreeFit::new(&steps, &states, params.structure, params.ensembles, &params.tree_params(), seed));
-    let table =
-        (params.regressor != Regressor::Trees).then(|| WindowFit::new(Recent::PairsAndTime(params.window), &steps, episodes));
-    let mut fitted = FittedQ::new(&steps, PlanFit { trees: trees.transpose()?, table }, params.discount);
+    let trees = |states: &States| TreeFit::new(&steps, states, params.structure, params.ensembles, &params.tree_params(), seed);
+    let table = || WindowFit::new(Recent::PairsAndTime(params.window), &steps, episodes);
+    let fit = match (&states, params.regressor) {
+        (Some(states), Regressor::Trees) => QFit::Trees(trees(states)?),
+        (Some(states), Regressor::Mean) => QFit::Mean(trees(states)?, table()),
+        _ => QFit::Table(table()),
+    };
+    let mut fitted = FittedQ::new(&steps, fit, params.discount);
     fitted.by_ref().take(params.rounds).for_each(progress);
-    let PlanFit { trees, table } = fitted.into_inner();
-    let q = PlanQ { trees: trees.map(|trees| trees.to_q()), table: table.map(WindowFit::into_q), vectors: Vec::new() };
-    let encoding = model.encoding().map(String::from);
-    let kept = (params.state != StateKind::Last).then(|| model.clone());
-    Ok(Plan { params, alphabet: alphabet.clone(), model: kept, encoding, q })
+    let q = fitted.into_inner().into_q();
+    Ok(Plan::new(params, model, q))
 }
 
 /// The steps where action a earns less by `pessimism`·sd / √(1 + n), n being how often it was tried in states like its own.
@@ -344,8 +311,8 @@ fn settled(params: &PlanParams, model: &Model, episodes: &[Trajectory]) -> PlanP
 }
 
 /// The filter of a policy, at the start of an episode.
-fn filter<'m>(params: &PlanParams, alphabet: &Alphabet, model: Option<&'m Model>) -> Box<dyn Filter + Send + 'm> {
-    let predictive = || PredictiveState::new(model.expect("plans on a predictive state have a model"));
+fn filter(params: &PlanParams, alphabet: &Alphabet, model: Option<&Arc<Model>>) -> Box<dyn Filter + Send> {
+    let predictive = || PredictiveState::new(model.expect("plans on a predictive state have a model").clone());
     match params.state {
         StateKind::Predictive => Box::new(predictive()),
         StateKind::Memory => Box::new(WithLast::new(predictive(), alphabet)),
@@ -354,6 +321,16 @@ fn filter<'m>(params: &PlanParams, alphabet: &Alphabet, model: Option<&'m Model>
 }
 
 impl Plan {
+    fn new(params: PlanParams, model: &Model, q: Q) -> Plan {
+        Plan {
+            alphabet: model.alphabet().clone(),
+            encoding: model.origin().encoding.clone(),
+            model: (params.state != StateKind::Last).then(|| Arc::new(model.clone())),
+            params,
+            q: Arc::new(q),
+        }
+    }
+
     /// How it was made; what was left open is as the logs decided it.
     pub fn params(&self) -> &PlanParams {
         &self.params
@@ -366,10 +343,10 @@ impl Plan {
 
     /// The model that keeps the state, if it has one.
     pub fn model(&self) -> Option<&Model> {
-        self.model.as_ref()
+        self.model.as_deref()
     }
 
-    /// How symbols were made of measurements, see [`Model::encoding`].
+    /// How symbols were made of measurements, see [`Origin::encoding`](crate::model::Origin).
     pub fn encoding(&self) -> Option<&str> {
         self.encoding.as_deref()
     }
@@ -393,22 +370,18 @@ impl Plan {
         episodes.par_iter().flat_map_iter(actions).collect()
     }
 
-    pub(super) fn filter(&self) -> Box<dyn Filter + Send + '_> {
+    pub(super) fn filter(&self) -> Box<dyn Filter + Send> {
         filter(&self.params, &self.alphabet, self.model.as_ref())
     }
 
     /// The policy that takes the best action.
-    pub fn policy(&self) -> Greedy<'_> {
-        let PlanQ { trees, table, vectors } = &self.q;
-        let actions = self.alphabet.actions().len();
-        Greedy { trees: trees.as_ref(), filter: self.filter(), table: table.as_ref().map(WindowQ::memory), vectors, actions }
+    pub fn policy(&self) -> Greedy {
+        let past = self.q.table().map(WindowQ::start).unwrap_or_default();
+        Greedy { q: self.q.clone(), filter: self.filter(), past, actions: self.alphabet.actions().len() }
     }
 
     /// Makes such policies for a system that has another alphabet, where symbols of the same name are the same.
-    pub fn policies_for<'p>(
-        &'p self,
-        alphabet: &Alphabet,
-    ) -> Result<impl Fn() -> Translated<Greedy<'p>> + Send + Sync + use<'p>> {
+    pub fn policies_for(&self, alphabet: &Alphabet) -> Result<impl Fn() -> Translated<Greedy> + Send + Sync + use<'_>> {
         let translation = Translation::new(&self.alphabet, alphabet)?;
         Ok(move || Translated { inner: self.policy(), translation: translation.clone() })
     }

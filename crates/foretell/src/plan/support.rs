@@ -27,13 +27,13 @@ impl Plan {
     /// How often what it would do in the states of logged episodes was tried in such states.
     pub fn support(&self, episodes: &[Trajectory]) -> Result<Support> {
         let (states, actions) = (self.states(episodes), self.actions(episodes));
-        let refined = self.model.as_ref().and_then(Model::refined).filter(|_| !self.q.vectors.is_empty());
-        let mut tried: Vec<f64> = match refined {
-            Some(refined) => {
+        let latent = self.model().and_then(Model::latent).filter(|_| self.q.vectors().is_some());
+        let mut tried: Vec<f64> = match latent {
+            Some(latent) => {
                 let n = states.width();
                 let visits = |row: usize| {
-                    let a = actions[row].0 as usize;
-                    dot(&refined.visits[a * n..(a + 1) * n], states.row(row))
+                    let a = actions[row].index();
+                    dot(&latent.visits[a * n..(a + 1) * n], states.row(row))
                 };
                 decisions(episodes).map(visits).collect()
             }

@@ -67,7 +67,7 @@ impl<P: Policy> Translated<P> {
 
     /// Its own action for one of the system's, if it has it.
     pub fn own_action(&self, a: Action) -> Option<Action> {
-        self.translation.own_actions[a.0 as usize]
+        self.translation.own_actions[a.index()]
     }
 
     /// Its own observation for one of the system's that came with that reward; beyond its alphabet, if it does not know it.
@@ -75,7 +75,7 @@ impl<P: Policy> Translated<P> {
         let Translation { observations, rewarded, unknown, .. } = &self.translation;
         match rewarded {
             Some(rewarded) => rewarded.get(&(o, (reward + 0.0).to_bits())).copied().unwrap_or(*unknown),
-            None => observations[o.0 as usize],
+            None => observations[o.index()],
         }
     }
 
@@ -91,7 +91,7 @@ impl<P: Policy> Policy for Translated<P> {
     }
 
     fn act(&mut self, rng: &mut Rng) -> Action {
-        self.translation.actions[self.inner.act(rng).0 as usize]
+        self.translation.actions[self.inner.act(rng).index()]
     }
 
     fn probability(&self, a: Action) -> Option<f64> {
@@ -99,7 +99,7 @@ impl<P: Policy> Policy for Translated<P> {
     }
 
     fn observe(&mut self, ao: ActionObservation) {
-        self.take_in(ao, self.translation.observations[ao.observation.0 as usize]);
+        self.take_in(ao, self.translation.observations[ao.observation.index()]);
     }
 
     fn observe_rewarded(&mut self, ao: ActionObservation, reward: f64) {

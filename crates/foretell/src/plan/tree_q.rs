@@ -50,7 +50,7 @@ pub struct TreeQ {
 impl TreeQ {
     /// Q̂(s, a); −∞ for an action that was never taken.
     pub fn value(&self, state: &[f64], a: Action) -> f64 {
-        let a = a.0 as usize;
+        let a = a.index();
         let value = match self.ensembles {
             _ if !self.taken[a] => None,
             Ensembles::PerAction => self.forests[a].as_ref().map(|forest| forest.predict(state)),
@@ -112,7 +112,7 @@ impl TreeFit {
         seed: Seed,
     ) -> Result<TreeFit> {
         let mut taken = vec![false; steps.actions()];
-        steps.list().iter().for_each(|step| taken[step.action.0 as usize] = true);
+        steps.list().iter().for_each(|step| taken[step.action.index()] = true);
         let members = match ensembles {
             Ensembles::PerAction => Member::per_action(steps, states)?,
             Ensembles::Joint => vec![Some(Member::joint(steps, states)?)],
@@ -128,7 +128,7 @@ impl TreeFit {
         // Where the state of a step stands among what is asked: there its leaves are found anyway.
         let place = |&i: &usize| match (self.ensembles, steps.list()[i]) {
             (Ensembles::PerAction, step) => (0, step.row),
-            (Ensembles::Joint, step) => (step.action.0 as usize, step.row),
+            (Ensembles::Joint, step) => (step.action.index(), step.row),
         };
         for (i, member) in (0..).zip(&mut self.members) {
             let Some(member) = member else { continue };
@@ -160,7 +160,7 @@ impl Member {
     /// A forest for each action that was taken.
     fn per_action(steps: &Steps, states: &States) -> Result<Vec<Option<Member>>> {
         let mut by_action = vec![Vec::new(); steps.actions()];
-        steps.list().iter().enumerate().for_each(|(i, step)| by_action[step.action.0 as usize].push(i));
+        steps.list().iter().enumerate().for_each(|(i, step)| by_action[step.action.index()].push(i));
         let asked = Arc::new(Inputs::new(Rows::new(states.values(), states.width())?)?);
         let member = |mine: Vec<usize>| {
             let train = inputs(mine.iter().map(|&i| states.row(steps.list()[i].row).to_vec()))?;
@@ -172,7 +172,7 @@ impl Member {
     /// One forest for all actions.
     fn joint(steps: &Steps, states: &States) -> Result<Member> {
         let actions = steps.actions();
-        let train = steps.list().iter().map(|step| with_action(states.row(step.row), step.action.0 as usize, actions));
+        let train = steps.list().iter().map(|step| with_action(states.row(step.row), step.action.index(), actions));
         let all = |a| inputs((0..steps.rows()).map(|row| with_action(states.row(row), a, actions))).map(Arc::new);
         let asked = (0..actions).map(all).collect::<Result<_>>()?;
         Ok(Member { steps: (0..steps.list().len()).collect(), train: inputs(train)?, asked, frozen: None, forest: None })
@@ -213,7 +213,7 @@ impl Approximator for TreeFit {
     }
 
     fn q(&self, a: Action, out: &mut [f64]) {
-        let a = a.0 as usize;
+        let a = a.index();
         let (member, asked) = match self.ensembles {
             Ensembles::PerAction => (&self.members[a], 0),
             Ensembles::Joint => (&self.members[0], a),

@@ -32,7 +32,7 @@ impl Visits {
         let mut counts = vec![0; trees.leaf_count() * actions];
         for tree in 0..TREES {
             for (&leaf, step) in leaves.of_tree(tree).iter().zip(steps.list()) {
-                counts[leaf as usize * actions + step.action.0 as usize] += 1;
+                counts[leaf as usize * actions + step.action.index()] += 1;
             }
         }
         Ok(Visits { leaves, counts, actions })
@@ -42,7 +42,7 @@ impl Visits {
     pub(crate) fn of(&self, chosen: impl Iterator<Item = Action>) -> Vec<f64> {
         let count = |(i, a): (usize, Action)| {
             let leaf = |tree| self.leaves.of_tree(tree)[i] as usize;
-            let in_tree = |tree| f64::from(self.counts[leaf(tree) * self.actions + a.0 as usize]);
+            let in_tree = |tree| f64::from(self.counts[leaf(tree) * self.actions + a.index()]);
             (0..TREES).map(in_tree).sum::<f64>() / TREES as f64
         };
         chosen.enumerate().map(count).collect()
@@ -70,13 +70,13 @@ mod tests {
         let episodes: Vec<_> = (0..80).map(episode).collect();
         let steps = Steps::of(&alphabet, &episodes).unwrap();
         struct Place(f64);
-        impl crate::model::Filter for Place {
+        impl crate::system::Track for Place {
             fn reset(&mut self) {
                 self.0 = 1.0 - self.0;
             }
-            fn update(&mut self, _: ActionObservation) -> f64 {
-                1.0
-            }
+            fn observe(&mut self, _: ActionObservation) {}
+        }
+        impl crate::system::Filter for Place {
             fn state(&self) -> &[f64] {
                 std::slice::from_ref(&self.0)
             }

@@ -9,8 +9,9 @@ use rustc_hash::FxHashMap;
 use super::experience::Steps;
 use super::fitted_q::Approximator;
 use crate::data::{Action, ActionObservation, Trajectory};
+use crate::math::argmax;
 use crate::rng::Rng;
-use crate::system::{Policy, best};
+use crate::system::Policy;
 use crate::trees::Targets;
 
 /// m: how many steps the value of the shorter window is worth.
@@ -147,14 +148,20 @@ pub struct WindowQ {
 }
 
 impl WindowQ {
-    /// What keeps the recent past.
-    pub fn memory(&self) -> WindowMemory<'_> {
-        WindowMemory { q: self, past: Vec::new(), time: 0 }
+    /// What it needs to know of the past, at the start of an episode.
+    pub fn start(&self) -> RecentPast {
+        RecentPast { length: self.windows.recent.length(), ..RecentPast::default() }
+    }
+
+    /// Q̂(s, a) of every action after that past.
+    pub fn values(&self, past: &RecentPast) -> &[f64] {
+        let window = self.windows.find(&past.steps, past.time) as usize;
+        &self.q[window * self.actions..][..self.actions]
     }
 
     /// The policy that takes the best action.
     pub fn policy(&self) -> WindowPolicy<'_> {
-        WindowPolicy(self.memory())
+        WindowPolicy { q: self, past: self.start() }
     }
 
     /// The table as arrays: for each window but the root its shorter one and its last token, and Q̂ of all.
@@ -207,7 +214,7 @@ impl WindowFit {
             of_row.extend((0..=z.steps.len()).map(|t| windows.intern(&z.steps[..t], t)));
         }
         let q = vec![0.0; windows.shorter.len() * steps.actions()];
-        let list = steps.list().iter().map(|step| (step.row, step.action.0 as usize)).collect();
+        let list = steps.list().iter().map(|step| (step.row, step.action.index())).collect();
         WindowFit { table: WindowQ { windows, actions: steps.actions(), q }, of_row, steps: list }
     }
 
@@ -250,52 +257,51 @@ impl Approximator for WindowFit {
 
     fn q(&self, a: Action, out: &mut [f64]) {
         let WindowQ { actions, q, .. } = &self.table;
-        out.iter_mut().zip(&self.of_row).for_each(|(value, &window)| *value = q[window as usize * actions + a.0 as usize]);
+        out.iter_mut().zip(&self.of_row).for_each(|(value, &window)| *value = q[window as usize * actions + a.index()]);
     }
 }
 
-/// The recent past, as far as a [`WindowQ`] looks back.
-#[derive(Clone, Debug)]
-pub struct WindowMemory<'q> {
-    q: &'q WindowQ,
-    past: Vec<ActionObservation>,
+/// The last steps of an episode, as far as a [`WindowQ`] looks back, and how long ago it began.
+#[derive(Clone, Debug, Default)]
+pub struct RecentPast {
+    length: usize,
+    steps: Vec<ActionObservation>,
     time: usize,
 }
 
-impl WindowMemory<'_> {
+impl RecentPast {
     /// Begins an episode.
     pub fn reset(&mut self) {
-        self.past.clear();
+        self.steps.clear();
         self.time = 0;
     }
 
     /// Takes a step into account.
     pub fn observe(&mut self, ao: ActionObservation) {
-        if self.past.len() == self.q.windows.recent.length() {
-            self.past.remove(0);
-        }
-        self.past.push(ao);
         self.time += 1;
-    }
-
-    /// Q̂(s, a) of every action.
-    pub fn values(&self) -> &[f64] {
-        let window = self.q.windows.find(&self.past, self.time) as usize;
-        &self.q.q[window * self.q.actions..][..self.q.actions]
+        if self.length > 0 {
+            if self.steps.len() == self.length {
+                self.steps.remove(0);
+            }
+            self.steps.push(ao);
+        }
     }
 }
 
 /// Greedy on a [`WindowQ`].
 #[derive(Clone, Debug)]
-pub struct WindowPolicy<'q>(WindowMemory<'q>);
+pub struct WindowPolicy<'q> {
+    q: &'q WindowQ,
+    past: RecentPast,
+}
 
 impl Policy for WindowPolicy<'_> {
     fn reset(&mut self) {
-        self.0.reset();
+        self.past.reset();
     }
 
     fn act(&mut self, _: &mut Rng) -> Action {
-        best(self.0.values().iter().copied()).0
+        Action(argmax(self.q.values(&self.past).iter().copied()).0 as u32)
     }
 
     fn probability(&self, _: Action) -> Option<f64> {
@@ -303,7 +309,7 @@ impl Policy for WindowPolicy<'_> {
     }
 
     fn observe(&mut self, ao: ActionObservation) {
-        self.0.observe(ao);
+        self.past.observe(ao);
     }
 }
 

@@ -2,37 +2,33 @@
 
 use super::Pomdp;
 use crate::data::{Action, ActionObservation};
+use crate::system::{Filter, Predict, Track};
 
-/// The probability of every state given the history, b(s) = P(s | h).
+/// The probability of every state given the history, b(s) = P(s | h): a value, updated with its POMDP borrowed for the call.
 ///
 /// b'(s') = O(o | a, s') Σ_s T(s' | a, s) b(s) / P(o ‖ a), where P(o ‖ a) is the sum of the numerators. An update costs
 /// as many operations as the rows of `a` have entries.
 #[derive(Clone, Debug)]
-pub struct Belief<'a> {
-    pomdp: &'a Pomdp,
+pub struct BeliefState {
     state: Vec<f64>,
+    /// Room for the predicted belief.
     next: Vec<f64>,
     lost: u64,
 }
 
-impl<'a> Belief<'a> {
+impl BeliefState {
     /// The belief before anything happened.
-    pub fn new(pomdp: &'a Pomdp) -> Self {
+    pub fn new(pomdp: &Pomdp) -> Self {
         let zeros = vec![0.0; pomdp.states().len()];
-        let mut belief = Belief { pomdp, state: zeros.clone(), next: zeros, lost: 0 };
-        belief.reset();
+        let mut belief = BeliefState { state: zeros.clone(), next: zeros, lost: 0 };
+        belief.reset(pomdp);
         belief
     }
 
-    /// The same belief, where the same POMDP stands elsewhere.
-    pub(crate) fn borrowed_from<'b>(&self, pomdp: &'b Pomdp) -> Belief<'b> {
-        Belief { pomdp, state: self.state.clone(), next: self.next.clone(), lost: self.lost }
-    }
-
-    /// Forgets the history; [`lost`](Belief::lost) keeps counting.
-    pub fn reset(&mut self) {
+    /// Forgets the history; [`lost`](Self::lost) keeps counting.
+    pub fn reset(&mut self, pomdp: &Pomdp) {
         self.state.fill(0.0);
-        for (s, p) in self.pomdp.start() {
+        for (s, p) in pomdp.start() {
             self.state[s] = p;
         }
     }
@@ -40,57 +36,47 @@ impl<'a> Belief<'a> {
     /// Takes one step of the history in and returns the probability it had, P(o ‖ a).
     ///
     /// Where that is 0 the model is refuted: the belief becomes the predicted one, before `o` and over the states where
-    /// the episode goes on (or stays as it was where there are none), and [`lost`](Belief::lost) goes up.
-    pub fn update(&mut self, ao: ActionObservation) -> f64 {
-        let (a, o) = (ao.action, ao.observation.0 as usize);
-        predict(self.pomdp, &self.state, a, &mut self.next);
-        let mut total = 0.0;
-        for (s, p) in self.next.iter().enumerate().filter(|(_, p)| **p > 0.0) {
-            total += p * self.pomdp.emissions.probability(self.pomdp.index(a, s), o);
-        }
+    /// the episode goes on (or stays as it was where there are none), and [`lost`](Self::lost) goes up.
+    pub fn update(&mut self, pomdp: &Pomdp, ao: ActionObservation) -> f64 {
+        let (a, o) = (ao.action, ao.observation.index());
+        predict(pomdp, &self.state, a, &mut self.next);
+        let total = given_to(pomdp, &self.next, a, o);
         if total > 0.0 {
             for (s, (b, p)) in self.state.iter_mut().zip(&self.next).enumerate() {
-                *b = if *p > 0.0 { p * self.pomdp.emissions.probability(self.pomdp.index(a, s), o) / total } else { 0.0 };
+                *b = if *p > 0.0 { p * pomdp.emissions.probability(pomdp.index(a, s), o) / total } else { 0.0 };
             }
         } else {
             self.lost += 1;
-            self.fall_back();
+            self.fall_back(pomdp);
         }
         total
     }
 
     /// Takes an action into account whose observation is missing; the episode goes on.
-    pub fn update_missing(&mut self, a: Action) {
-        predict(self.pomdp, &self.state, a, &mut self.next);
-        self.fall_back();
+    pub fn update_missing(&mut self, pomdp: &Pomdp, a: Action) {
+        predict(pomdp, &self.state, a, &mut self.next);
+        self.fall_back(pomdp);
     }
 
-    /// P(o ‖ a) for every observation o of the alphabet. All are 0 once the episode has ended.
-    pub fn probabilities(&self, a: Action) -> Vec<f64> {
-        let mut probabilities = vec![0.0; self.pomdp.alphabet().observations().len()];
-        self.clone().add_probabilities(a, 1.0, &mut probabilities);
-        probabilities
-    }
-
-    /// Adds weight·P(o ‖ a) for every observation.
-    pub(crate) fn add_probabilities(&mut self, a: Action, weight: f64, probabilities: &mut [f64]) {
-        predict(self.pomdp, &self.state, a, &mut self.next);
+    /// Adds weight·P(o ‖ a) for every observation o of the alphabet: 0 once the episode has ended.
+    pub(crate) fn add_probabilities(&mut self, pomdp: &Pomdp, a: Action, weight: f64, probabilities: &mut [f64]) {
+        predict(pomdp, &self.state, a, &mut self.next);
         for (s, p) in self.next.iter().enumerate().filter(|(_, p)| **p > 0.0) {
-            for (o, q) in self.pomdp.emissions.row(self.pomdp.index(a, s)) {
+            for (o, q) in pomdp.emissions.row(pomdp.index(a, s)) {
                 probabilities[o] += weight * p * q;
             }
         }
     }
 
     /// Takes a step into account of which only the shares of actions are known.
-    pub(crate) fn update_unknown(&mut self, shares: &[f64]) {
+    pub(crate) fn update_unknown(&mut self, pomdp: &Pomdp, shares: &[f64]) {
         let mut sum = vec![0.0; self.state.len()];
         for (a, share) in shares.iter().enumerate() {
-            predict(self.pomdp, &self.state, Action(a as u32), &mut self.next);
+            predict(pomdp, &self.state, Action(a as u32), &mut self.next);
             sum.iter_mut().zip(&self.next).for_each(|(s, x)| *s += share * x);
         }
         self.next = sum;
-        self.fall_back();
+        self.fall_back(pomdp);
     }
 
     /// b(s) for every state.
@@ -103,8 +89,8 @@ impl<'a> Belief<'a> {
         self.lost
     }
 
-    fn fall_back(&mut self) {
-        let live = |s: usize, p: f64| if self.pomdp.is_terminal(s) { 0.0 } else { p };
+    fn fall_back(&mut self, pomdp: &Pomdp) {
+        let live = |s: usize, p: f64| if pomdp.is_terminal(s) { 0.0 } else { p };
         let total: f64 = self.next.iter().enumerate().map(|(s, &p)| live(s, p)).sum();
         if total > 0.0 {
             for (s, (b, &p)) in self.state.iter_mut().zip(&self.next).enumerate() {
@@ -121,5 +107,73 @@ fn predict(pomdp: &Pomdp, belief: &[f64], a: Action, next: &mut [f64]) {
         for (to, p) in pomdp.transitions(a, s) {
             next[to] += b * p;
         }
+    }
+}
+
+/// P(o ‖ a) = Σ_s O(o | a, s) next(s)
+fn given_to(pomdp: &Pomdp, next: &[f64], a: Action, o: usize) -> f64 {
+    let mut total = 0.0;
+    for (s, p) in next.iter().enumerate().filter(|(_, p)| **p > 0.0) {
+        total += p * pomdp.emissions.probability(pomdp.index(a, s), o);
+    }
+    total
+}
+
+/// A belief together with its POMDP.
+#[derive(Clone, Debug)]
+pub struct Belief<'a> {
+    pomdp: &'a Pomdp,
+    belief: BeliefState,
+    probabilities: Vec<f64>,
+}
+
+impl<'a> Belief<'a> {
+    /// The belief before anything happened.
+    pub fn new(pomdp: &'a Pomdp) -> Self {
+        let probabilities = vec![0.0; pomdp.alphabet().observations().len()];
+        Belief { pomdp, belief: BeliefState::new(pomdp), probabilities }
+    }
+
+    /// Takes an action into account whose observation is missing; the episode goes on.
+    pub fn update_missing(&mut self, a: Action) {
+        self.belief.update_missing(self.pomdp, a);
+    }
+
+    /// How many steps had probability 0, since this belief was made.
+    pub fn lost(&self) -> u64 {
+        self.belief.lost()
+    }
+}
+
+impl Track for Belief<'_> {
+    fn reset(&mut self) {
+        self.belief.reset(self.pomdp);
+    }
+
+    fn observe(&mut self, ao: ActionObservation) {
+        self.belief.update(self.pomdp, ao);
+    }
+}
+
+impl Filter for Belief<'_> {
+    fn state(&self) -> &[f64] {
+        self.belief.state()
+    }
+}
+
+impl Predict for Belief<'_> {
+    fn probabilities(&mut self, a: Action) -> &[f64] {
+        self.probabilities.fill(0.0);
+        self.belief.add_probabilities(self.pomdp, a, 1.0, &mut self.probabilities);
+        &self.probabilities
+    }
+
+    fn probability(&mut self, ao: ActionObservation) -> f64 {
+        predict(self.pomdp, &self.belief.state, ao.action, &mut self.belief.next);
+        given_to(self.pomdp, &self.belief.next, ao.action, ao.observation.index())
+    }
+
+    fn update(&mut self, ao: ActionObservation) -> f64 {
+        self.belief.update(self.pomdp, ao)
     }
 }

@@ -1,32 +1,41 @@
 //! A finite POMDP as a system to act in.
 
+use std::ops::Deref;
+
 use super::Pomdp;
 use crate::data::{Action, Alphabet, Observation};
 use crate::rng::Rng;
 use crate::system::{Environment, Outcome};
 
-/// A finite POMDP in one of its states. Before the first reset that is the first state it can start in.
+/// A finite POMDP, borrowed or shared (`&Pomdp`, `Arc<Pomdp>`), in one of its states. Before the first reset that is the first state
+/// it can start in.
 #[derive(Clone, Debug)]
-pub struct PomdpEnvironment<'a> {
-    pomdp: &'a Pomdp,
+pub struct PomdpEnvironment<P> {
+    pomdp: P,
     state: usize,
 }
 
 impl Pomdp {
     /// An environment that behaves like this model.
-    pub fn environment(&self) -> PomdpEnvironment<'_> {
-        PomdpEnvironment { pomdp: self, state: self.start().next().map_or(0, |(s, _)| s) }
+    pub fn environment(&self) -> PomdpEnvironment<&Pomdp> {
+        PomdpEnvironment::new(self)
     }
 }
 
-impl PomdpEnvironment<'_> {
+impl<P: Deref<Target = Pomdp>> PomdpEnvironment<P> {
+    /// An environment that behaves like the model.
+    pub fn new(pomdp: P) -> Self {
+        let state = pomdp.start().next().map_or(0, |(s, _)| s);
+        PomdpEnvironment { pomdp, state }
+    }
+
     /// The hidden state.
     pub fn state(&self) -> usize {
         self.state
     }
 }
 
-impl Environment for PomdpEnvironment<'_> {
+impl<P: Deref<Target = Pomdp>> Environment for PomdpEnvironment<P> {
     fn alphabet(&self) -> &Alphabet {
         self.pomdp.alphabet()
     }

@@ -17,7 +17,7 @@ mod rows;
 pub mod solve;
 mod tables;
 
-pub use belief::Belief;
+pub use belief::{Belief, BeliefState};
 pub use environment::PomdpEnvironment;
 pub(crate) use learned::Learned;
 pub use qmdp::{Qmdp, QmdpPolicy};
@@ -31,6 +31,7 @@ use std::path::Path;
 use crate::data::{Action, ActionObservation, Alphabet, Observation};
 use crate::error::{Error, Result};
 use crate::store::AtomicFile;
+use crate::system::Predict;
 use rewards::Rewards;
 use rows::Rows;
 
@@ -158,7 +159,7 @@ impl Pomdp {
 
     /// R(a, s, s', o)
     pub fn reward(&self, a: Action, s: usize, to: usize, o: Observation) -> f64 {
-        self.rewards.get(a.0 as usize, s, to, self.reward_observations[o.0 as usize])
+        self.rewards.get(a.index(), s, to, self.reward_observations[o.index()])
     }
 
     /// r(a, s) = E[R(a, s, s', o)]; 0 if `s` is terminal.
@@ -234,6 +235,6 @@ impl Pomdp {
 
     /// The row of (a, s) in all tables.
     fn index(&self, a: Action, s: usize) -> usize {
-        a.0 as usize * self.states.len() + s
+        a.index() * self.states.len() + s
     }
 }

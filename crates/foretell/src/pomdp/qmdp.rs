@@ -2,8 +2,9 @@
 
 use super::{Belief, Pomdp};
 use crate::data::{Action, ActionObservation};
+use crate::math::{argmax, dot};
 use crate::rng::Rng;
-use crate::system::{Policy, best};
+use crate::system::{Filter, Policy, Track};
 
 /// Q_t(s, a) of the fully observed system, for every number of steps to go.
 #[derive(Clone, Debug)]
@@ -64,7 +65,7 @@ impl Policy for QmdpPolicy<'_> {
         let (belief, q) = (self.belief.state(), &self.solved.q);
         // Beyond the horizon it goes on as if there were one more step.
         let q = &q[q.len().saturating_sub(self.step + 1).min(q.len() - 1)];
-        best(q.chunks_exact(belief.len()).map(|q| q.iter().zip(belief).map(|(q, b)| q * b).sum())).0
+        Action(argmax(q.chunks_exact(belief.len()).map(|q| dot(q, belief))).0 as u32)
     }
 
     fn probability(&self, _: Action) -> Option<f64> {
@@ -72,7 +73,7 @@ impl Policy for QmdpPolicy<'_> {
     }
 
     fn observe(&mut self, ao: ActionObservation) {
-        self.belief.update(ao);
+        self.belief.observe(ao);
         self.step += 1;
     }
 }

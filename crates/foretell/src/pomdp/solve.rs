@@ -20,8 +20,9 @@ pub use point_based::{Gap, PointBased, Round};
 use super::{Belief, Pomdp};
 use crate::data::{Action, ActionObservation};
 use crate::error::Result;
+use crate::math::{argmax, dot8 as dot};
 use crate::rng::Rng;
-use crate::system::{Policy, best};
+use crate::system::{Filter, Policy, Track};
 use system::System;
 
 /// A value for every state, and the action to take where this vector is the largest of all.
@@ -57,7 +58,7 @@ impl Solution {
         let rows = (0u32..).zip(q.chunks_exact(system.states));
         let vectors: Vec<AlphaVector> =
             rows.map(|(a, values)| AlphaVector { action: Action(a), values: values.to_vec() }).collect();
-        let upper = best(vectors.iter().map(|v| system.start.dot(&v.values))).1;
+        let upper = argmax(vectors.iter().map(|v| system.start.dot(&v.values))).1;
         Solution { vectors, lower: None, upper }
     }
 }
@@ -109,8 +110,8 @@ impl Policy for VectorPolicy<'_> {
     }
 
     fn act(&mut self, _: &mut Rng) -> Action {
-        let (i, _) = best(self.vectors.iter().map(|v| dot(&v.values, self.belief.state())));
-        self.vectors[i.0 as usize].action
+        let (i, _) = argmax(self.vectors.iter().map(|v| dot(&v.values, self.belief.state())));
+        self.vectors[i].action
     }
 
     fn probability(&self, _: Action) -> Option<f64> {
@@ -118,20 +119,6 @@ impl Policy for VectorPolicy<'_> {
     }
 
     fn observe(&mut self, ao: ActionObservation) {
-        self.belief.update(ao);
+        self.belief.observe(ao);
     }
-}
-
-/// Σ_s x(s) y(s), in lanes that the processor adds side by side.
-fn dot(x: &[f64], y: &[f64]) -> f64 {
-    const LANES: usize = 8; // two registers of four
-    let mut sums = [0.0; LANES];
-    let (xs, ys) = (x.chunks_exact(LANES), y.chunks_exact(LANES));
-    let rest: f64 = xs.remainder().iter().zip(ys.remainder()).map(|(x, y)| x * y).sum();
-    for (x, y) in xs.zip(ys) {
-        for i in 0..LANES {
-            sums[i] += x[i] * y[i];
-        }
-    }
-    sums.iter().sum::<f64>() + rest
 }

@@ -89,14 +89,14 @@ pub(super) fn build(mut tables: PomdpTables) -> Result<Pomdp, Fault> {
     };
     for (name, variants) in symbols.iter().enumerate() {
         for o in variants.iter().flatten() {
-            pomdp.reward_observations[o.0 as usize] = name;
+            pomdp.reward_observations[o.index()] = name;
         }
     }
     pomdp.start.push(start);
     transitions.into_iter().for_each(|row| pomdp.transitions.push(row));
     for (i, row) in emissions.into_iter().enumerate() {
         let variant = usize::from(pomdp.terminal[i % pomdp.states.len()]);
-        let symbol = |name: usize| symbols[name][variant].expect("every emitted name has a symbol").0 as usize;
+        let symbol = |name: usize| symbols[name][variant].expect("every emitted name has a symbol").index();
         let mut row: Row = row.into_iter().map(|(name, p)| (symbol(name), p)).collect();
         row.sort_by_key(|&(o, _)| o);
         pomdp.emissions.push(row);
@@ -244,7 +244,7 @@ pub(super) fn expected_rewards(pomdp: &Pomdp) -> Vec<f64> {
     let (by_state, by_observation) = (rewards.depend_on_next_state(), rewards.depend_on_observation());
     let mut expected = Vec::with_capacity(pomdp.alphabet.actions().len() * pomdp.states.len());
     for a in (0..pomdp.alphabet.actions().len()).map(|a| Action(a as u32)) {
-        let i = a.0 as usize;
+        let i = a.index();
         let after = |s, to| -> f64 {
             if by_observation {
                 pomdp.emissions(a, to).map(|(o, q)| q * pomdp.reward(a, s, to, o)).sum()

@@ -15,7 +15,7 @@ const LEAST_FOR_HOLDING_OUT: u64 = HELD_OUT;
 
 pub(super) struct Data<'a> {
     logs: &'a Logs,
-    alphabet: &'a Alphabet,
+    alphabet: Alphabet,
     kept: Option<Vec<Trajectory>>,
     pub(super) episodes: u64,
     pub(super) steps: u64,
@@ -23,13 +23,13 @@ pub(super) struct Data<'a> {
 
 impl<'a> Data<'a> {
     /// Logs over an alphabet that must know all their symbols.
-    pub(super) fn new(logs: &'a Logs, alphabet: &'a Alphabet) -> Result<Data<'a>> {
+    pub(super) fn new(logs: &'a Logs, alphabet: &Alphabet) -> Result<Data<'a>> {
         Data::with_room(logs, alphabet, MOST_KEPT)
     }
 
     /// The same, where so many steps are kept in memory.
-    pub(super) fn with_room(logs: &'a Logs, alphabet: &'a Alphabet, room: usize) -> Result<Data<'a>> {
-        let mut data = Data { logs, alphabet, kept: None, episodes: 0, steps: 0 };
+    pub(super) fn with_room(logs: &'a Logs, alphabet: &Alphabet, room: usize) -> Result<Data<'a>> {
+        let mut data = Data { logs, alphabet: alphabet.clone(), kept: None, episodes: 0, steps: 0 };
         let (mut kept, mut episodes, mut steps) = (Some(Vec::new()), 0, 0);
         let mut reader = logs.open(alphabet.clone())?;
         for z in reader.by_ref() {

@@ -4,6 +4,7 @@ use pulp::NullaryFnOnce;
 
 use super::latent::{Block, Latent};
 use crate::data::ActionObservation;
+use crate::math::dot4;
 
 /// States that hold less of the belief are left out of a step: their share of any count is below it.
 const NEGLIGIBLE: f64 = 1e-9;
@@ -75,7 +76,7 @@ impl Latent {
             let set = &self.sets[self.set_of[before] as usize];
             let begin = lane.work.begin[t];
             see(t, set, &lane.work.alpha[begin..begin + set.len()]);
-            before = ao.observation.0 as usize;
+            before = ao.observation.index();
         }
     }
 
@@ -91,7 +92,7 @@ impl Latent {
         let mut before = self.set_of[self.layout.active.len() - 1];
         let mut log_likelihood = 0.0;
         for ao in steps {
-            let o = ao.observation.0 as usize;
+            let o = ao.observation.index();
             let next = self.set_of[o];
             let id = self.block_of[&(ao.action.0, before, next)];
             let block = &self.blocks[id as usize];
@@ -115,7 +116,7 @@ impl Latent {
         beta.clear();
         beta.resize(alpha.len() - begin[steps.len()], 1.0);
         for (t, ao) in steps.iter().enumerate().rev() {
-            let o = ao.observation.0 as usize;
+            let o = ao.observation.index();
             let (first, middle) = (begin[t], begin[t + 1]);
             let after = &alpha[middle..middle + beta.len()];
             emissions[o].iter_mut().zip(after).zip(&*beta).for_each(|((n, x), b)| *n += x * b);
@@ -152,7 +153,7 @@ impl NullaryFnOnce for Forward<'_> {
             }
         }
         // Priors keep every sum positive; the least of numbers stands in where rounding does not.
-        let sum = dot(after, emissions).max(f64::MIN_POSITIVE);
+        let sum = dot4(after, emissions).max(f64::MIN_POSITIVE);
         for (x, e) in after.iter_mut().zip(emissions) {
             *x *= e / sum;
         }
@@ -179,7 +180,7 @@ impl NullaryFnOnce for Backward<'_> {
         let width = block.width;
         for i in 0..block.t.len() / width {
             let row = i * width..(i + 1) * width;
-            beta[i] = dot(&block.t[row.clone()], weighted);
+            beta[i] = dot4(&block.t[row.clone()], weighted);
             if now[i] > NEGLIGIBLE {
                 add(&mut counts[row], now[i], weighted);
             }
@@ -205,21 +206,4 @@ fn add(sums: &mut [f64], weight: f64, row: &[f64]) {
     for i in 0..rest.len().min(row_rest.len()) {
         rest[i] += weight * row_rest[i];
     }
-}
-
-/// xᵀy, in sums whose number does not depend on the machine.
-#[inline(always)]
-fn dot(x: &[f64], y: &[f64]) -> f64 {
-    let ((x, x_rest), (y, y_rest)) = (x.as_chunks::<GROUP>(), y.as_chunks::<GROUP>());
-    let mut sums = [0.0; GROUP];
-    for g in 0..x.len().min(y.len()) {
-        for i in 0..GROUP {
-            sums[i] += x[g][i] * y[g][i];
-        }
-    }
-    let mut rest = 0.0;
-    for i in 0..x_rest.len().min(y_rest.len()) {
-        rest += x_rest[i] * y_rest[i];
-    }
-    (sums[0] + sums[2]) + (sums[1] + sums[3]) + rest
 }

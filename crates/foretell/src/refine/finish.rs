@@ -172,7 +172,7 @@ fn rewards(data: &Data<'_>, latent: &Latent, symbols: usize) -> Result<Rewards> 
             for (_, z) in (first..).zip(episodes).filter(|(i, _)| *i % LANES as u64 == l as u64) {
                 latent.track(&z.steps, lane, |t, set, belief| {
                     let ao = z.steps[t];
-                    let a = ao.action.0 as usize;
+                    let a = ao.action.index();
                     set.iter().zip(belief).for_each(|(&s, p)| sums.visits[a * states + s as usize] += p);
                     let Some(reward) = z.rewards.get(t).copied().flatten() else { return };
                     sums.known = true;
@@ -185,7 +185,7 @@ fn rewards(data: &Data<'_>, latent: &Latent, symbols: usize) -> Result<Rewards> 
                             set.iter().zip(belief).for_each(|(&next, q)| products[next as usize] += p * q);
                         }
                     }
-                    let pair = &mut sums.of_pair[a * symbols + ao.observation.0 as usize];
+                    let pair = &mut sums.of_pair[a * symbols + ao.observation.index()];
                     *pair = (pair.0 + 1.0, pair.1 + reward, pair.2.min(reward), pair.3.max(reward));
                 });
             }
@@ -253,7 +253,7 @@ fn surprises(data: &Data<'_>, latent: &Latent, rules: &[RewardRule]) -> Result<S
                 let mut before = vec![(0.0, 0.0); latent.actions];
                 let mut product = 0.0;
                 latent.track(&z.steps, lane, |t, set, belief| {
-                    let a = z.steps[t].action.0 as usize;
+                    let a = z.steps[t].action.index();
                     let promised: f64 = set.iter().zip(belief).map(|(&s, p)| p * rewards[a * states + s as usize]).sum();
                     let likeliest = set.iter().zip(belief).max_by(|x, y| x.1.total_cmp(y.1)).map_or(0, |(&s, _)| s);
                     let off = z.rewards.get(t).copied().flatten().unwrap_or(promised) - promised;

@@ -10,8 +10,9 @@ use super::layout::{Layout, START};
 use super::refinement::MODES;
 use crate::data::{ActionObservation, Trajectory};
 use crate::error::{Error, Result};
-use crate::model::{Candidate, Filter, Model, PredictiveState, StateLayout};
+use crate::model::{Candidate, Linear, Model, PredictiveState, StateLayout};
 use crate::rng::Seed;
+use crate::system::{Filter, Track};
 
 /// Steps whose predictive states are clustered.
 const SAMPLE: u64 = 1 << 18;
@@ -24,6 +25,8 @@ const LARGEST: usize = 1 << 27;
 
 /// What one pass over the logs tells.
 pub(super) struct FirstLook {
+    /// d′ of the linear model.
+    dim: usize,
     /// All symbols met in sequence.
     triples: FxHashSet<Triple>,
     /// How often each symbol was seen in training episodes.
@@ -35,7 +38,10 @@ pub(super) struct FirstLook {
 impl FirstLook {
     pub(super) fn new(model: &Model, data: &Data<'_>) -> Result<FirstLook> {
         let symbols = model.alphabet().observations().len();
-        let mut look = FirstLook { triples: FxHashSet::default(), seen: vec![0.0; symbols], sample: Vec::new() };
+        let dim = model.linear().map(Linear::rank).ok_or_else(|| {
+            Error::data("the model is not linear, and refinement begins with one that is", "learn a linear model first")
+        })?;
+        let mut look = FirstLook { dim, triples: FxHashSet::default(), seen: vec![0.0; symbols], sample: Vec::new() };
         let every = data.steps.div_ceil(SAMPLE);
         data.each(|first, episodes| {
             for (i, z) in (first..).zip(episodes) {
@@ -44,17 +50,17 @@ impl FirstLook {
                     look.triples.insert((ao.action.0, before, ao.observation.0));
                     before = ao.observation.0;
                     if !data.is_held_out(i) {
-                        look.seen[ao.observation.0 as usize] += 1.0;
+                        look.seen[ao.observation.index()] += 1.0;
                     }
                 }
             }
             let is_taken = |(i, _): &(u64, &Trajectory)| !data.is_held_out(*i) && i.is_multiple_of(every);
             let taken: Vec<&Trajectory> = (first..).zip(episodes).filter(is_taken).map(|(_, z)| z).collect();
             look.sample.par_extend(taken.into_par_iter().map_init(
-                || PredictiveState::linear(model),
+                || PredictiveState::new(model),
                 |filter, z| {
                     filter.reset();
-                    let mut states = Vec::with_capacity(z.steps.len() * model.rank());
+                    let mut states = Vec::with_capacity(z.steps.len() * dim);
                     for &ao in &z.steps {
                         filter.observe(ao);
                         states.extend(filter.state().iter().map(|x| x.clamp(-STATE_BOUND, STATE_BOUND) as f32));
@@ -77,7 +83,7 @@ impl FirstLook {
             StateLayout::Modes => {
                 let layout = Layout::modes(alphabet, MODES);
                 check_size(layout.states, actions, layout.most_transitions(&self.triples))?;
-                let hard = self.modes_in_turn(&layout, Seed(model.params.seed).stream("modes"));
+                let hard = self.modes_in_turn(&layout, Seed(model.params().seed).stream("modes"));
                 (layout, hard)
             }
             StateLayout::Owned | StateLayout::Auto => {
@@ -96,11 +102,11 @@ impl FirstLook {
 
     /// States clustered inside each class of the last observation.
     fn owned(&self, model: &Model, layout: &Layout) -> HardCounts {
-        let (dim, seed) = (model.rank(), Seed(model.params.seed).stream("clusters"));
+        let (dim, seed) = (self.dim, Seed(model.params().seed).stream("clusters"));
         let mut points: Vec<Vec<f32>> = vec![Vec::new(); self.seen.len()];
         for (steps, states) in &self.sample {
             for (ao, state) in steps.iter().zip(states.chunks_exact(dim)) {
-                let o = ao.observation.0 as usize;
+                let o = ao.observation.index();
                 if layout.active[o].len() > 1 {
                     points[o].extend_from_slice(state);
                 }
@@ -110,7 +116,7 @@ impl FirstLook {
             |(o, points): (usize, &Vec<f32>)| cluster::centres(points, dim, layout.active[o].len(), seed.index(o as u64));
         let centres: Vec<Vec<f32>> = points.par_iter().enumerate().map(centres).collect();
         self.counts(dim, |ao, state| {
-            let o = ao.observation.0 as usize;
+            let o = ao.observation.index();
             let cluster = if centres[o].is_empty() { 0 } else { cluster::nearest(&centres[o], state) };
             layout.active[o][cluster]
         })
@@ -118,14 +124,14 @@ impl FirstLook {
 
     /// States clustered whatever was observed, except where it ended the episode.
     fn free(&self, model: &Model, states: usize) -> (Layout, HardCounts) {
-        let (dim, alphabet) = (model.rank(), model.alphabet());
+        let (dim, alphabet) = (self.dim, model.alphabet());
         let ends = |ao: &ActionObservation| alphabet.is_terminal(ao.observation);
         let mut points = Vec::new();
         for (steps, all) in &self.sample {
             let going_on = steps.iter().zip(all.chunks_exact(dim)).filter(|(ao, _)| !ends(ao));
             going_on.for_each(|(_, state)| points.extend_from_slice(state));
         }
-        let centres = cluster::centres(&points, dim, states, Seed(model.params.seed).stream("clusters"));
+        let centres = cluster::centres(&points, dim, states, Seed(model.params().seed).stream("clusters"));
         let found = (centres.len() / dim).max(1);
         // States of symbols that end episodes come after all others.
         let mut last = found as u32;
@@ -138,7 +144,7 @@ impl FirstLook {
             })
             .collect();
         let assign = |ao: &ActionObservation, state: &[f32]| match ends(ao) {
-            true => end[ao.observation.0 as usize],
+            true => end[ao.observation.index()],
             false => 1 + cluster::nearest(&centres, state) as u32,
         };
         let mut hard = self.counts(dim, assign);
@@ -166,11 +172,11 @@ impl FirstLook {
     /// States drawn at random.
     fn dense(&self, model: &Model, states: usize) -> (Layout, HardCounts) {
         let alphabet = model.alphabet();
-        let mut rng = Seed(model.params.seed).stream("dense").rng();
+        let mut rng = Seed(model.params().seed).stream("dense").rng();
         let layout = Layout::free(alphabet, states, |_, _| 1.0);
         let mut hard = HardCounts::default();
         for (steps, _) in &self.sample {
-            let drawn = steps.iter().map(|ao| &layout.active[ao.observation.0 as usize]);
+            let drawn = steps.iter().map(|ao| &layout.active[ao.observation.index()]);
             let drawn: Vec<u32> = drawn.map(|active| active[rng.below(active.len())]).collect();
             hard.add(steps, &drawn);
         }
@@ -186,7 +192,7 @@ impl FirstLook {
             let changes: Vec<usize> = (1..MODES).map(|_| rng.below(steps.len().max(1))).collect();
             let states = steps.iter().enumerate().map(|(t, ao)| {
                 let mode = changes.iter().filter(|&&change| change < t).count();
-                let active = &layout.active[ao.observation.0 as usize];
+                let active = &layout.active[ao.observation.index()];
                 active[mode.min(active.len() - 1)]
             });
             let states: Vec<u32> = states.collect();

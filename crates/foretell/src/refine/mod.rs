@@ -24,5 +24,4 @@ mod saved;
 mod tests;
 
 pub use params::{RefineOverrides, RefineParams, StateCount};
-pub(crate) use refinement::refine_as;
 pub use refinement::{EmRound, Refinement, refine};

@@ -10,7 +10,7 @@ use super::first_look::FirstLook;
 use super::latent::Latent;
 use crate::error::Result;
 use crate::log::Logs;
-use crate::model::{Model, Refined};
+use crate::model::{Latent as LatentModel, Model, Predictor};
 use crate::store::Checkpoint;
 
 use super::finish;
@@ -58,7 +58,8 @@ pub struct EmRound {
 
 /// Refinement under way: each item of the iterator is a round of EM. [`Refinement::finish`] gives the model.
 pub struct Refinement<'a> {
-    pub(super) model: &'a Model,
+    /// The linear model.
+    pub(super) model: Model,
     pub(super) data: Data<'a>,
     pub(super) params: RefineParams,
     pub(super) first_look: FirstLook,
@@ -98,29 +99,17 @@ pub fn refine(model: &Model, logs: &Logs, params: &RefineParams) -> Result<Model
     refinement.finish()
 }
 
-/// The same, as a part of other work that can be stopped.
-pub(crate) fn refine_as(
-    part: &str,
-    checkpoint: &mut Checkpoint,
-    model: &Model,
-    logs: &Logs,
-    params: &RefineParams,
-) -> Result<Model> {
-    let mut refinement = Refinement::new(model, logs, params)?.checkpointed_as(part, checkpoint)?;
-    refinement.by_ref().collect::<Result<Vec<_>>>()?;
-    refinement.finish()
-}
-
 impl<'a> Refinement<'a> {
     /// Reads the logs, which may know no symbol that the model does not.
-    pub fn new(model: &'a Model, logs: &'a Logs, params: &RefineParams) -> Result<Refinement<'a>> {
+    pub fn new(model: &Model, logs: &'a Logs, params: &RefineParams) -> Result<Refinement<'a>> {
         Refinement::over(model, Data::new(logs, model.alphabet())?, params)
     }
 
-    pub(super) fn over(model: &'a Model, data: Data<'a>, params: &RefineParams) -> Result<Refinement<'a>> {
+    pub(super) fn over(model: &Model, data: Data<'a>, params: &RefineParams) -> Result<Refinement<'a>> {
         params.validate()?;
-        let first_look = FirstLook::new(model, &data)?;
-        let mut waiting = candidates(model, params);
+        let model = model.clone().without_ensemble().without_refinement();
+        let first_look = FirstLook::new(&model, &data)?;
+        let mut waiting = candidates(&model, params);
         let mut params = params.clone();
         if !data.holds_out() {
             // Nobody to judge: the simplest, and not for long.
@@ -173,20 +162,15 @@ impl<'a> Refinement<'a> {
 
     /// The model with its refinement. Held-out episodes, which have had their say, are taken in.
     pub fn finish(self) -> Result<Model> {
-        let Some(Fit { mut best, candidate, .. }) = self.leader.or(self.fit) else { return Ok(self.model.clone()) };
+        let Some(Fit { mut best, candidate, .. }) = self.leader.or(self.fit) else { return Ok(self.model) };
         for _ in 0..LAST_ROUNDS {
             let (training, _) = sums(&best, &self.data, 1, |_| false)?;
             best.maximise(&training);
         }
-        let Fitted { pomdp, visits, reward_sd, fading, reward_memory } = finish::pomdp(self.model, &self.data, &best)?;
-        Ok(self.model.clone().without_ensemble().refined_to(Refined {
-            pomdp,
-            visits,
-            reward_sd,
-            fading,
-            reward_memory,
-            candidate,
-        }))
+        let Fitted { pomdp, visits, reward_sd, fading, reward_memory } = finish::pomdp(&self.model, &self.data, &best)?;
+        let linear = self.model.linear().expect("the first look was taken with it").clone();
+        let latent = LatentModel { linear, pomdp, visits, reward_sd, fading, reward_memory, candidate };
+        Ok(self.model.with_predictor(Predictor::Latent(Box::new(latent))))
     }
 
     /// The next candidate; after the last those in earnest that did well, if all were compared on a share.
@@ -197,7 +181,7 @@ impl<'a> Refinement<'a> {
             self.every = 1;
         }
         let Some(candidate) = self.waiting.pop() else { return Ok(None) };
-        let latent = self.first_look.latent(self.model, candidate)?;
+        let latent = self.first_look.latent(&self.model, candidate)?;
         Ok(Some(Fit::new(candidate, latent, self.every > 1)))
     }
 

@@ -62,7 +62,7 @@ impl Refinement<'_> {
         let (header, arrays): (Header, _) = Arrays::open(REFINEMENT, bytes, file)?;
         let tried = arrays.sized("tried", arrays.f64s("tried")?, header.tried.len())?;
         let trace = arrays.sized("trace", arrays.f64s("trace")?, 3 * header.trace.len())?;
-        let read = |name: &str, fit: FitHeader| fit.read(name, &arrays, self.first_look.latent(self.model, fit.candidate)?);
+        let read = |name: &str, fit: FitHeader| fit.read(name, &arrays, self.first_look.latent(&self.model, fit.candidate)?);
         self.leader = header.leader.map(|fit| read("leader", fit)).transpose()?;
         self.fit = header.fit.map(|fit| read("fit", fit)).transpose()?;
         self.tried = header.tried.into_iter().zip(tried).collect();

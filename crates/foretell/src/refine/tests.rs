@@ -211,7 +211,7 @@ fn rewards_that_can_be_had_once_are_noticed() {
         let logs = Logs::memory(alphabet.clone(), (0..600).map(|_| episode(once)).collect());
         let model = learn(&logs, &LearnParams { rank: 2, test_dim: 16, history_dim: 16, ..LearnParams::default() }).unwrap();
         let params = RefineParams { layout: StateLayout::Owned, states: StateCount::About(2), ..RefineParams::default() };
-        refine(&model, &logs, &params).unwrap().refined().unwrap().clone()
+        refine(&model, &logs, &params).unwrap().latent().unwrap().clone()
     };
     let once = refined(true);
     assert!(once.fading > 0.1 && once.forgets_rewards(), "{}", once.fading);

@@ -43,13 +43,6 @@ impl<P: Policy + ?Sized> Policy for Box<P> {
     }
 }
 
-/// The action with the largest value, the first of equals, and that value.
-pub(crate) fn best(values: impl IntoIterator<Item = f64>) -> (Action, f64) {
-    let all = values.into_iter().enumerate();
-    let (a, value) = all.fold((0, f64::NEG_INFINITY), |best, x| if x.1 > best.1 { x } else { best });
-    (Action(a as u32), value)
-}
-
 /// Every action with the same probability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Uniform {
@@ -169,7 +162,7 @@ mod tests {
         let mut counts = [0.0; 4];
         for _ in 0..40_000 {
             let a = policy.act(&mut rng);
-            counts[a.0 as usize] += 1.0 / 40_000.0;
+            counts[a.index()] += 1.0 / 40_000.0;
         }
         for (a, count) in counts.into_iter().enumerate() {
             let p = policy.probability(Action(a as u32)).unwrap();

@@ -29,7 +29,7 @@ fn told(maze: &Maze, ghost: Ghost) -> oracle::Ghost {
 }
 
 /// The game as the oracle sees it.
-fn snapshot(env: &PocManEnvironment<'_>) -> oracle::Game {
+fn snapshot(env: &PocManEnvironment<&PocMan>) -> oracle::Game {
     let maze = &env.game.maze;
     let mut game = oracle::Game::start(!env.game.food_is_sensed, INTENDED);
     for cell in maze.cells() {
@@ -44,7 +44,7 @@ fn snapshot(env: &PocManEnvironment<'_>) -> oracle::Game {
 }
 
 /// The code of the oracle for what is perceived: of S-PocMan the authors keep 9 bits of 16.
-fn code(env: &PocManEnvironment<'_>) -> u32 {
+fn code(env: &PocManEnvironment<&PocMan>) -> u32 {
     let code = u32::from(env.percept().code());
     if env.game.food_is_sensed { code } else { code & 0b1111 | code >> 11 << 4 }
 }
@@ -54,7 +54,7 @@ fn any_cell(maze: &Maze, rng: &mut Rng) -> Cell {
 }
 
 /// Anything the rules allow, the rare as often as the common: ghosts in sight or elsewhere, little food or much.
-fn scatter(env: &mut PocManEnvironment<'_>, rng: &mut Rng) {
+fn scatter(env: &mut PocManEnvironment<&PocMan>, rng: &mut Rng) {
     let maze = &env.game.maze;
     env.player = any_cell(maze, rng);
     for (ghost, direction) in env.ghosts.iter_mut().zip(Direction::ALL) {
@@ -137,7 +137,7 @@ fn whole_episodes_are_the_oracles() {
 }
 
 /// Takes a random step and checks all of it; whether it ends the episode.
-fn follow(env: &mut PocManEnvironment<'_>, rng: &mut Rng) -> bool {
+fn follow(env: &mut PocManEnvironment<&PocMan>, rng: &mut Rng) -> bool {
     let a = rng.below(4);
     let mut expected = snapshot(env);
     let mut ghosts_moved = env.clone();
@@ -206,7 +206,7 @@ impl Surroundings {
 
 /// In each direction a piece of food or none and a ghost or none in sight, one more piece or none to be smelt, but no food
 /// nearer than drawn, and far away food or none; perhaps a ghost on the player, who eats and perhaps is powered.
-fn arrange(env: &mut PocManEnvironment<'_>, around: &Surroundings, rng: &mut Rng) {
+fn arrange(env: &mut PocManEnvironment<&PocMan>, around: &Surroundings, rng: &mut Rng) {
     let game = env.game;
     let wherever = game.certain_food.union(&game.possible_food);
     let some = |cells: &[Cell], rng: &mut Rng| (rng.below(2) == 0 && !cells.is_empty()).then(|| cells[rng.below(cells.len())]);
@@ -247,7 +247,7 @@ fn the_alphabet_is_what_can_occur() {
             for _ in 0..rare * TRIES[game.maze.at(cell).exits.len()] {
                 env.player = cell;
                 arrange(&mut env, &around, &mut rng);
-                met[env.settle().observation.0 as usize] = true;
+                met[env.settle().observation.index()] = true;
             }
         }
         let symbols = game.alphabet().observations().iter().zip(met);

@@ -70,7 +70,7 @@ pub(super) struct Counter {
 
 fn add<C: std::hash::Hash + Eq>(counts: &mut Counts<C>, context: C, action: Action) {
     let counts = counts.entry(context).or_default();
-    let a = action.0 as usize;
+    let a = action.index();
     if counts.len() <= a {
         counts.resize(a + 1, 0);
     }

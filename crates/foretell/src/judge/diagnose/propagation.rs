@@ -9,9 +9,10 @@ use serde::Serialize;
 
 use crate::data::{ActionObservation, Alphabet, Trajectory};
 use crate::error::{Error, Result};
+use crate::math::argmax;
 use crate::math::dot;
-use crate::model::{Filter, Model, NGramFilter, PredictiveState};
-use crate::system::best;
+use crate::model::{Linear, Model, NGramFilter, PredictiveState};
+use crate::system::{Filter, Predict, Track};
 
 /// Episodes that one task goes through.
 const CHUNK: usize = 32;
@@ -38,23 +39,23 @@ pub struct Norms {
 }
 
 impl Norms {
-    pub(super) fn of(model: &Model) -> Result<Norms> {
+    pub(super) fn of(linear: &Linear, alphabet: &Alphabet) -> Result<Norms> {
         let failed = |_| Error::data("the eigenvalues of an operator did not converge", "use another rank or another seed");
-        let (d, alphabet) = (model.rank(), model.alphabet());
+        let d = linear.rank();
         let goes_on = |ao: &&ActionObservation| !alphabet.is_terminal(ao.observation);
         let of = |&ao: &ActionObservation| -> Result<(f64, ActionObservation)> {
-            let operator = MatRef::from_row_major_slice(model.operator(ao).expect("it is one of its pairs"), d, d);
+            let operator = MatRef::from_row_major_slice(linear.operator(ao).expect("it is one of its pairs"), d, d);
             let values = operator.singular_values().map_err(|_| failed(()))?;
             Ok((values.first().copied().unwrap_or(0.0), ao))
         };
-        let pairs: Vec<_> = model.pairs().iter().filter(goes_on).collect();
+        let pairs: Vec<_> = linear.pairs().iter().filter(goes_on).collect();
         let mut norms = pairs.into_par_iter().map(of).collect::<Result<Vec<_>>>()?;
         norms.sort_by(|x, y| y.0.total_cmp(&x.0).then(x.1.cmp(&y.1)));
         let named = |ao: ActionObservation, alphabet: &Alphabet| {
             (alphabet.action_name(ao.action).to_string(), alphabet.symbol(ao.observation).to_string())
         };
         let (action, observation) = norms.first().map(|&(_, ao)| named(ao, alphabet)).unwrap_or_default();
-        let step = model.step_operator();
+        let step = linear.step_operator();
         let eigenvalues = MatRef::from_row_major_slice(&step, d, d).eigenvalues().map_err(|_| failed(()))?;
         Ok(Norms {
             largest: norms.first().map_or(0.0, |norm| norm.0),
@@ -63,7 +64,7 @@ impl Norms {
             median: norms.get(norms.len() / 2).map_or(0.0, |norm| norm.0),
             operators: norms.len(),
             above_one: norms.iter().filter(|norm| norm.0 > 1.0).count(),
-            normalizer: dot(model.normalizer(), model.normalizer()).sqrt(),
+            normalizer: dot(linear.normalizer(), linear.normalizer()).sqrt(),
             radius: eigenvalues.iter().map(|x| x.norm()).fold(0.0, f64::max),
         })
     }
@@ -90,10 +91,10 @@ struct Trace {
 }
 
 /// Theorem 3 by horizon, on given episodes.
-pub(super) fn propagation(model: &Model, norms: &Norms, episodes: &[Trajectory]) -> Vec<Horizon> {
+pub(super) fn propagation(model: &Model, initial: &[f64], norms: &Norms, episodes: &[Trajectory]) -> Vec<Horizon> {
     let traces: Vec<Trace> = episodes.par_chunks(CHUNK).flat_map_iter(|zs| traces(model, zs)).collect();
     let longest = episodes.iter().map(|z| z.steps.len()).max().unwrap_or(0);
-    let start = norm(model.initial()).ln();
+    let start = norm(initial).ln();
     let rms = |of: &dyn Fn(&Trace) -> Option<f64>| log_rms(traces.iter().filter_map(of));
     let scale = |n: usize| rms(&|trace| (*trace.log_norm.get(n)?).zip(trace.log_probability.get(n)).map(|(x, p)| x + p - start));
     let scales: Vec<Option<f64>> = (0..longest).map(scale).collect();
@@ -122,7 +123,7 @@ fn traces(model: &Model, episodes: &[Trajectory]) -> Vec<Trace> {
         let mut total = 0.0;
         let step = |&ao: &ActionObservation| {
             // c_∞ᵀC_ao c is of the action as well.
-            total += (filter.update(ao) * model.derived.action_shares[ao.action.0 as usize]).max(f64::MIN_POSITIVE).ln();
+            total += (filter.update(ao) * model.frequencies().action_shares[ao.action.index()]).max(f64::MIN_POSITIVE).ln();
             let norm = norm(filter.state()).ln();
             (total, Some(norm).filter(|norm| norm.is_finite() && !model.alphabet().is_terminal(ao.observation)))
         };
@@ -180,7 +181,7 @@ pub(super) fn by_step(model: &Model, episodes: &[Trajectory]) -> (Vec<StepScore>
     let scored: Vec<Vec<Foretold>> = episodes.par_chunks(CHUNK).flat_map_iter(|zs| scored(model, zs)).collect();
     let longest = scored.iter().map(Vec::len).max().unwrap_or(0);
     let total = |length: usize| scored.iter().flatten().map(|step| step.ngrams[length]).sum::<f64>();
-    let best = best((0..=model.ngram().length()).map(total)).0.0 as usize;
+    let (best, _) = argmax((0..=model.ngram().length()).map(total));
     let step = |t: usize| {
         let here = scored.iter().filter_map(|steps| steps.get(t));
         let n = here.clone().count();
@@ -197,7 +198,7 @@ fn scored(model: &Model, episodes: &[Trajectory]) -> Vec<Vec<Foretold>> {
     let ln = |p: f64| p.max(f64::MIN_POSITIVE).ln();
     let mut of = |z: &Trajectory| {
         filter.reset();
-        ngrams.iter_mut().for_each(Filter::reset);
+        ngrams.iter_mut().for_each(Track::reset);
         let step = |&ao: &ActionObservation| {
             let before = filter.lost();
             let (model, ngrams) = (ln(filter.update(ao)), ngrams.iter_mut().map(|ngram| ln(ngram.update(ao))).collect());

@@ -225,8 +225,9 @@ fn the_factor_of_theorem_3_is_its_sum() {
     let model = crate::learn(&Logs::memory(tiger.alphabet().clone(), zs.clone()), &params).unwrap();
     let zs: Vec<Trajectory> =
         Logs::memory(tiger.alphabet().clone(), zs).open(model.alphabet().clone()).unwrap().map(Result::unwrap).collect();
-    let norms = Norms::of(&model).unwrap();
-    let horizons = propagation::propagation(&model, &norms, &zs);
+    let linear = model.linear().unwrap();
+    let norms = Norms::of(linear, model.alphabet()).unwrap();
+    let horizons = propagation::propagation(&model, linear.initial(), &norms, &zs);
     assert_eq!(horizons.len(), 12);
     let s: Vec<f64> = horizons.iter().map(|h| 10f64.powf(h.log10_scale.unwrap())).collect();
     assert!(horizons[0].log10_factor.is_none());
@@ -239,11 +240,11 @@ fn the_factor_of_theorem_3_is_its_sum() {
     // s_1: all steps that were met first, by the operators themselves.
     let size = |z: &Trajectory| {
         let ao = z.steps[0];
-        let c = crate::math::multiply(model.operator(ao).unwrap(), model.initial());
-        let total = dot(&c, model.normalizer());
-        let p = crate::PredictiveState::new(&model).predict(ao.action)[ao.observation.0 as usize];
-        let joint = p * model.derived.action_shares[ao.action.0 as usize];
-        (joint * dot(&c, &c).sqrt() / total).powi(2) / dot(model.initial(), model.initial())
+        let c = crate::math::multiply(linear.operator(ao).unwrap(), linear.initial());
+        let total = dot(&c, linear.normalizer());
+        let p = crate::PredictiveState::new(&model).predict(ao.action)[ao.observation.index()];
+        let joint = p * model.frequencies().action_shares[ao.action.index()];
+        (joint * dot(&c, &c).sqrt() / total).powi(2) / dot(linear.initial(), linear.initial())
     };
     let literal = (zs.iter().map(size).sum::<f64>() / zs.len() as f64).sqrt();
     assert!((s[0] - literal).abs() < ROUNDING, "{} {literal}", s[0]);
@@ -256,12 +257,13 @@ fn the_radius_does_not_depend_on_coordinates_and_norms_do() {
     let logs = Logs::memory(tiger.alphabet().clone(), domains::sample(&tiger, 500, 12, Seed(3)).collect());
     let params = LearnParams { rank: 2, test_dim: 64, history_dim: 64, cuts: Cuts::Complete, ..LearnParams::default() };
     let model = crate::learn(&logs, &params).unwrap();
-    let turned = model.transformed(&[2.0, 1.0, 0.0, 5.0], &[0.5, -0.1, 0.0, 0.2]).unwrap();
-    let (one, other) = (Norms::of(&model).unwrap(), Norms::of(&turned).unwrap());
+    let linear = model.linear().unwrap();
+    let turned = linear.transformed(&[2.0, 1.0, 0.0, 5.0], &[0.5, -0.1, 0.0, 0.2]);
+    let [one, other] = [linear, &turned].map(|linear| Norms::of(linear, model.alphabet()).unwrap());
     // Operators of 2 × 2 that were multiplied twice.
     assert!((one.radius - other.radius).abs() < ROUNDING && (one.largest - other.largest).abs() > 0.01, "{one:?} {other:?}");
     // Eigenvalues of 2 × 2 by their trace and determinant.
-    let c = model.step_operator();
+    let c = linear.step_operator();
     let (trace, determinant) = (c[0] + c[3], c[0] * c[3] - c[1] * c[2]);
     let root = (trace * trace / 4.0 - determinant).sqrt();
     assert!((one.radius - (trace / 2.0 + root).abs().max((trace / 2.0 - root).abs())).abs() < ROUNDING);

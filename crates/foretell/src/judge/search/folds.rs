@@ -7,7 +7,7 @@ use crate::data::{ActionObservation, Alphabet, End, Episodes, Fingerprints};
 use crate::error::{Error, Result};
 use crate::learn::{Features, Side, empty_batch, first_alphabet, no_steps, refuse_no_rewards, rule};
 use crate::log::Logs;
-use crate::model::{Counter, Given, LearnParams, NGram, Projection, unseen};
+use crate::model::{Counter, LearnParams, NGram, NGramStep, Projection, unseen};
 use crate::rng::Seed;
 
 /// Steps that are held in memory (about 200 MiB); of longer logs the first so many are searched with.
@@ -58,7 +58,7 @@ pub(super) struct Fold {
 /// An episode in the alphabet of the other parts, and what their n-gram says of its steps.
 pub(super) struct HeldOut {
     pub(super) steps: Vec<ActionObservation>,
-    pub(super) given: Vec<Given>,
+    pub(super) given: Vec<NGramStep>,
 }
 
 /// What is held out.
@@ -255,12 +255,12 @@ impl Fold {
         let mut counter = Counter::new(ngram_length);
         others().for_each(|part| counter.merge(&part.counter, |o| names.observation(o.0)));
         let mut symbols = vec![0; alphabet.observations().len()];
-        own_pairs.iter().zip(&pairs).for_each(|(own, ao)| symbols[own.observation.0 as usize] += counts[ao]);
+        own_pairs.iter().zip(&pairs).for_each(|(own, ao)| symbols[own.observation.index()] += counts[ao]);
         let (ngram, unseen): (NGram, f64) = (counter.finish(), unseen(&symbols));
         let fingerprints = Fingerprints::of(&alphabet);
         let held_out = batches.iter().flat_map(Episodes::iter).map(|z| {
             let steps: Vec<_> = z.steps.iter().map(|&ao| names.pair(ao)).collect();
-            HeldOut { given: Given::of(&ngram, &fingerprints, unseen, &steps), steps }
+            HeldOut { given: NGramStep::of(&ngram, &fingerprints, unseen, &steps), steps }
         });
         let held_out = held_out.collect();
         Fold {
@@ -288,8 +288,8 @@ impl Met {
         let mut alphabet = if all.observes_rewards() { Alphabet::observing_rewards() } else { Alphabet::default() };
         let (mut actions, mut observations) = (vec![false; all.actions().len()], vec![false; all.observations().len()]);
         for ao in pairs {
-            actions[ao.action.0 as usize] = true;
-            observations[ao.observation.0 as usize] = true;
+            actions[ao.action.index()] = true;
+            observations[ao.observation.index()] = true;
         }
         let mut action = |(name, met): (&String, &bool)| if *met { alphabet.intern_action(name).0 } else { u32::MAX };
         let actions = all.actions().iter().zip(&actions).map(&mut action).collect();
@@ -305,6 +305,6 @@ impl Met {
     }
 
     fn pair(&self, ao: ActionObservation) -> ActionObservation {
-        ActionObservation::new(self.actions[ao.action.0 as usize], self.observations[ao.observation.0 as usize])
+        ActionObservation::new(self.actions[ao.action.index()], self.observations[ao.observation.index()])
     }
 }

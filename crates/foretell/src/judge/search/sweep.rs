@@ -6,10 +6,12 @@ use rayon::prelude::*;
 use super::folds::{Fold, Folds, Held, HeldOut};
 use crate::data::{CutRule, Episodes};
 use crate::error::Result;
+use crate::learn::Parts;
 use crate::learn::{
     Accumulator, Features, Matrices, NULL_TEST, Nested, Operator, Operators, check_size, column, first_row, no_room, rule, wanted,
 };
-use crate::model::{Counter, Filter, LearnParams, Model, NGram, Parts, PredictiveState};
+use crate::model::{Counter, LearnParams, Model, NGram, Origin, PredictiveState};
+use crate::system::{Predict, Track};
 
 /// Episodes scored as one task.
 const CHUNK: usize = 16;
@@ -203,21 +205,26 @@ impl Shared {
             readout: through(&wide.readout),
             weight: wide.weight,
         };
-        Model::assemble(Parts {
+        let origin = Origin {
             params: LearnParams { rank: d, ..params.clone() },
-            alphabet: fold.alphabet.clone(),
-            initial: self.initial.col_as_slice(0)[..d].to_vec(),
-            normalizer: through(self.histories.col_as_slice(0)),
-            pairs: fold.own_pairs.clone(),
-            pair_counts: fold.pair_counts.clone(),
-            operators: self.operators.par_iter().map(operator).collect(),
-            scale: self.scale,
-            spectrum: self.nested.spectrum.clone(),
             episodes: fold.trained_on.0,
             steps: fold.trained_on.1,
             skipped: 0,
+            pairs: fold.own_pairs.clone(),
+            pair_counts: fold.pair_counts.clone(),
+            encoding: None,
+        };
+        let parts = Parts {
+            alphabet: fold.alphabet.clone(),
+            origin,
             ngram: no_ngram(),
-        })
+            initial: self.initial.col_as_slice(0)[..d].to_vec(),
+            normalizer: through(self.histories.col_as_slice(0)),
+            operators: self.operators.par_iter().map(operator).collect(),
+            scale: self.scale,
+            spectrum: self.nested.spectrum.clone(),
+        };
+        parts.assemble()
     }
 }
 
@@ -228,7 +235,7 @@ fn no_ngram() -> NGram {
 
 /// For each weight of the n-gram, the log-likelihood of each episode.
 fn score(model: &Model, unseen: f64, mixes: &[f64], episodes: &[&HeldOut]) -> Scores {
-    let of_episode = |filter: &mut PredictiveState<'_>, z: &HeldOut| {
+    let of_episode = |filter: &mut PredictiveState<&Model>, z: &HeldOut| {
         filter.reset();
         let mut sums = vec![0.0; mixes.len()];
         for (&ao, given) in z.steps.iter().zip(&z.given) {

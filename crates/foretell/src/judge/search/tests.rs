@@ -3,8 +3,9 @@
 use super::folds::Draw;
 use super::*;
 use crate::data::{Alphabet, Trajectory};
-use crate::model::{Cuts, Filter, History, LearnOverrides, PredictiveState, Projection, Regression, Start, Weighting};
+use crate::model::{Cuts, History, LearnOverrides, PredictiveState, Projection, Regression, Start, Weighting};
 use crate::rng::Seed;
+use crate::system::{Predict, Track};
 use crate::{domains, learn};
 
 /// Log-likelihoods that are sums in another order differ by rounding, which solving enlarges by the condition of the moments.

@@ -11,7 +11,7 @@ use crate::learn::{first_alphabet, learn};
 use crate::log::Logs;
 use crate::math::Z95;
 use crate::model::LearnParams;
-use crate::plan::{PlanParams, plan};
+use crate::plan::{PlanParams, plan_on};
 use crate::rng::Seed;
 
 /// Steps that candidates are planned with, the first of the logs: fitted-Q goes over them a hundred times.
@@ -84,7 +84,7 @@ impl Values<'_> {
 
     fn value(&self, kept: &Logs, params: &LearnParams, training: &[Trajectory], held_out: &[Trajectory]) -> Result<Estimate> {
         let model = learn(kept, params)?;
-        let plan = plan(&model, training, &self.planning, &mut |_| {})?;
+        let plan = plan_on(&model, training, &self.planning, &mut |_| {})?;
         match &self.judge {
             Judge::Logs(test) => Ok(test.evaluate(&plan, held_out)?.fitted_q),
             Judge::Domain(test) => {

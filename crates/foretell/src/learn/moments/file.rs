@@ -17,6 +17,7 @@ use crate::learn::source::empty_batch;
 use crate::learn::sums::{Accumulator, Counts, Layout, Map, Sums};
 use crate::learn::survey::Survey;
 use crate::model::{LearnParams, Model};
+use crate::store;
 use crate::store::tensors::{self, Array, Arrays, Kind};
 
 const MOMENTS: Kind = Kind { name: "set of moments", again: "learn the model again", verb: "learn --keep-moments" };
@@ -47,6 +48,21 @@ enum KeptKind {
     Cores,
 }
 
+/// The array of a model file that moments are.
+const ARRAY: &str = "moments";
+
+impl Model {
+    /// [`Model::save`], with the moments it was made of, so that other logs can be added.
+    pub fn save_with_moments(&self, moments: &Moments, path: impl AsRef<Path>) -> Result<()> {
+        store::write(path, &self.to_bytes_with_moments(moments))
+    }
+
+    /// What [`Model::save_with_moments`] writes.
+    pub fn to_bytes_with_moments(&self, moments: &Moments) -> Vec<u8> {
+        self.to_bytes_with([Array::bytes(ARRAY, moments.to_bytes())])
+    }
+}
+
 impl Moments {
     /// Reads the moments that a model file carries.
     pub fn load(path: impl AsRef<Path>) -> Result<Moments> {
@@ -66,7 +82,7 @@ impl Moments {
 
     /// [`Moments::load_kept`] from the bytes of a model file; `file` is named in errors.
     pub fn kept_in(bytes: &[u8], file: &str) -> Result<Option<Moments>> {
-        Model::moments_of(bytes, file)?.map(|bytes| Moments::from_bytes(&bytes, file)).transpose()
+        Model::bytes_within(bytes, file, ARRAY)?.map(|bytes| Moments::from_bytes(&bytes, file)).transpose()
     }
 
     pub(crate) fn to_bytes(&self) -> Vec<u8> {

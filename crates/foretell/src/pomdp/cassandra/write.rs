@@ -99,7 +99,7 @@ impl Text<'_> {
                 continue;
             }
             for (o, p) in self.pomdp.emissions(Action(a as u32), s) {
-                writeln!(self.out, "O: {} : {state} : {} {p}", actions[a], observations[o.0 as usize])?;
+                writeln!(self.out, "O: {} : {state} : {} {p}", actions[a], observations[o.index()])?;
             }
         }
         Ok(())
@@ -127,7 +127,7 @@ impl Text<'_> {
                     continue;
                 }
                 for (o, r) in row {
-                    entry(out, &format!("{head} : {}", observations[o.0 as usize]), *r)?;
+                    entry(out, &format!("{head} : {}", observations[o.index()]), *r)?;
                 }
             }
         }

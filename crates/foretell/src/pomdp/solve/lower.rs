@@ -5,7 +5,7 @@ use super::bounds::blind;
 use super::system::{Point, Successor, System};
 use crate::data::Action;
 use crate::error::Result;
-use crate::system::best;
+use crate::math::argmax;
 
 /// Vectors are pruned when there are twice as many as were left the last time, and at least so many: to compare each with the
 /// beliefs of all others costs the square of their number.
@@ -42,8 +42,7 @@ impl Lower {
 
     /// The index of the largest vector, and its value.
     pub fn largest(&self, point: &Point) -> (usize, f64) {
-        let (i, value) = best(self.vectors().map(|v| point.dot(&v.values)));
-        (i.0 as usize, value)
+        argmax(self.vectors().map(|v| point.dot(&v.values)))
     }
 
     /// V(b)

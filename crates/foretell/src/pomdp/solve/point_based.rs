@@ -5,8 +5,8 @@ use super::lower::Lower;
 use super::system::{Point, Successor, System};
 use super::upper::Upper;
 use crate::error::{Error, Result};
+use crate::math::argmax;
 use crate::pomdp::Pomdp;
-use crate::system::best;
 
 /// A trial aims at this share of the gap at the start: near 1 it stays shallow, where bounds are worth the most.
 const AIM: f64 = 0.9;
@@ -147,23 +147,22 @@ impl PointBased {
 
     /// Where a trial goes on: the belief with the largest uncertainty beyond `aim`, weighted by its probability.
     fn onward(&self, step: &Step, aim: f64) -> Option<Point> {
-        let (a, _) = best(step.promises.iter().copied());
-        let successors = &step.successors[a.0 as usize];
+        let (a, _) = argmax(step.promises.iter().copied());
+        let successors = &step.successors[a];
         let excess = |next: &Successor| next.probability * (self.upper.value(&next.point) - self.lower.value(&next.point) - aim);
-        let (i, excess) = best(successors.iter().map(excess));
-        (excess > 0.0).then(|| successors[i.0 as usize].point.clone())
+        let (i, excess) = argmax(successors.iter().map(excess));
+        (excess > 0.0).then(|| successors[i].point.clone())
     }
 
     fn back_up(&mut self, mut step: Step) {
         // Promises only shrink: once the largest is up to date, it is the largest of all.
         let mut fresh = None;
         let value = loop {
-            let (a, promise) = best(step.promises.iter().copied());
+            let (a, promise) = argmax(step.promises.iter().copied());
             if fresh == Some(a) {
                 break promise;
             }
-            let i = a.0 as usize;
-            step.promises[i] = self.promise(&step.point, i, &step.successors[i]).min(promise);
+            step.promises[a] = self.promise(&step.point, a, &step.successors[a]).min(promise);
             fresh = Some(a);
         };
         self.upper.insert(&step.point, value);

@@ -1,8 +1,8 @@
 //! A POMDP as the solvers read it: only what can still be earned, sparse, action by action.
 
-use super::dot;
 use crate::data::Action;
 use crate::error::{Error, Result};
+use crate::math::dot8 as dot;
 use crate::pomdp::Pomdp;
 
 /// Sweeps after which values are said not to settle; a discount of 0.9999 needs some 200 000.
@@ -104,7 +104,7 @@ impl System {
             let (mut transitions, mut emissions) = (Sparse::default(), Sparse::default());
             for s in 0..states {
                 transitions.push(pomdp.transitions(a, s).filter(|&(to, _)| !pomdp.is_terminal(to)));
-                emissions.push(pomdp.emissions(a, s).filter(|_| !pomdp.is_terminal(s)).map(|(o, p)| (o.0 as usize, p)));
+                emissions.push(pomdp.emissions(a, s).filter(|_| !pomdp.is_terminal(s)).map(|(o, p)| (o.index(), p)));
                 system.rewards.push(pomdp.expected_reward(a, s));
             }
             system.transitions.push(transitions);

@@ -6,14 +6,14 @@ use super::*;
 const CORNER: Position = (1, 1);
 
 /// A game with the player somewhere and all ghosts at home.
-fn scene(game: &PocMan, player: Position) -> PocManEnvironment<'_> {
+fn scene(game: &PocMan, player: Position) -> PocManEnvironment<&PocMan> {
     let mut env = game.environment();
     env.player = cell(&game.maze, player);
     env
 }
 
 /// The player in a corridor, and ghosts coming that must step on the cell in the east.
-fn ambush(game: &PocMan, ghosts: usize) -> PocManEnvironment<'_> {
+fn ambush(game: &PocMan, ghosts: usize) -> PocManEnvironment<&PocMan> {
     let mut env = scene(game, (19, 3));
     env.ghosts[..ghosts].fill(Ghost { cell: cell(&game.maze, (19, 5)), heading: Some(Direction::West) });
     env.food = cells(game, &[CORNER]);
@@ -25,7 +25,7 @@ fn cells(game: &PocMan, positions: &[Position]) -> CellSet {
 }
 
 /// The reward of a step and whether it ends the episode.
-fn act(env: &mut PocManEnvironment<'_>, letter: char) -> (f64, bool) {
+fn act(env: &mut PocManEnvironment<&PocMan>, letter: char) -> (f64, bool) {
     let a = LETTERS.into_iter().position(|l| l == letter).expect("an action");
     let outcome = env.step(Action(a as u32), &mut Seed(5).rng());
     (outcome.reward, env.alphabet().is_terminal(outcome.observation))
@@ -137,7 +137,7 @@ fn a_pill_frightens_ghosts_for_sixteen_moves_and_protects_for_fifteen() {
 }
 
 /// Whether a ghost three cells east of the player ever steps west.
-fn approaches(env: &PocManEnvironment<'_>) -> bool {
+fn approaches(env: &PocManEnvironment<&PocMan>) -> bool {
     let mut rng = Seed(9).rng();
     (0..50).any(|_| {
         let mut env = env.clone();

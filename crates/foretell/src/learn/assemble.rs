@@ -1,0 +1,55 @@
+//! From what was learned to a model that predicts.
+
+use super::operators::Operator;
+use crate::data::Alphabet;
+use crate::error::{Error, Result};
+use crate::math::dot;
+use crate::model::{Linear, LinearParts, Model, NGram, Origin, Predictor};
+
+/// What the learner hands over.
+pub(crate) struct Parts {
+    pub(crate) alphabet: Alphabet,
+    pub(crate) origin: Origin,
+    pub(crate) ngram: NGram,
+    /// Ûᵀ Σ̂_TH e
+    pub(crate) initial: Vec<f64>,
+    /// c_∞
+    pub(crate) normalizer: Vec<f64>,
+    /// Of each pair of the origin.
+    pub(crate) operators: Vec<Operator>,
+    /// What operator sums are multiplied by.
+    pub(crate) scale: f64,
+    pub(crate) spectrum: Vec<f64>,
+}
+
+impl Parts {
+    /// The model.
+    pub(crate) fn assemble(self) -> Result<Model> {
+        let d = self.initial.len();
+        let total = dot(&self.normalizer, &self.initial);
+        if !(total.is_finite() && total.abs() > 1e-9) {
+            return Err(Error::data(
+                format!("the start state has total probability {total}, so the model cannot be normalised"),
+                "use a higher rank, longer histories or more episodes",
+            ));
+        }
+        let pairs = self.origin.pairs.clone();
+        let mut operators = Vec::with_capacity(pairs.len() * d * d);
+        let mut mean_states = Vec::with_capacity(pairs.len() * d);
+        let mut readouts = Vec::with_capacity(pairs.len() * d);
+        for (ao, operator) in pairs.iter().zip(&self.operators) {
+            // Nothing follows what ends the episode.
+            let scale = if self.alphabet.is_terminal(ao.observation) { 0.0 } else { self.scale };
+            // By rows, as NumPy reads them.
+            operators.extend((0..d * d).map(|i| operator.matrix[(i / d, i % d)] * scale));
+            readouts.extend(operator.readout.iter().map(|w| w * self.scale));
+            mean_states.extend(operator.state.iter().map(|x| if operator.weight > 0.0 { x / operator.weight } else { 0.0 }));
+        }
+        let initial = self.initial.iter().map(|x| x / total).collect();
+        let (normalizer, spectrum) = (self.normalizer, self.spectrum);
+        let parts = LinearParts { initial, normalizer, pairs, operators, readouts, mean_states, spectrum };
+        let (actions, observations) = (self.alphabet.actions().len(), self.alphabet.observations().len());
+        let linear = Linear::new(parts, &self.origin.pair_counts, actions, observations)?;
+        Ok(Model::new(self.alphabet, self.origin, self.ngram, Predictor::Linear(linear)))
+    }
+}

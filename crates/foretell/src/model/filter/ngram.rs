@@ -1,0 +1,141 @@
+//! What n-grams predict: alone, as baselines, and beside another prediction, as a mixture.
+
+use crate::data::{Action, ActionObservation, Fingerprints};
+use crate::model::ngram::{NGram, Past};
+use crate::model::predictor::{Frequencies, Model};
+use crate::system::{Predict, Track};
+
+/// How many observations the mixture is worth, beside counts of the whole history, where the n-gram has half the weight.
+const PRIOR_STRENGTH: f64 = 5.0;
+
+/// P(o | a, past) of the n-gram of a model for every observation seen in training.
+pub(super) fn predict(model: &Model, past: &Past, a: Action, p: &mut [f64]) {
+    let Frequencies { fingerprints, unseen, .. } = model.frequencies();
+    p.fill(1.0 / p.len() as f64);
+    if model.knows(a) {
+        model.ngram().smooth(fingerprints, past, a, p);
+    }
+    p.iter_mut().for_each(|p| *p *= 1.0 - unseen);
+}
+
+/// From what another predictor has said to its mixture with the n-gram, of which `smoothed` is the room for its own prediction.
+pub(super) fn mix(model: &Model, past: &Past, a: Action, p: &mut [f64], smoothed: &mut [f64]) {
+    let mix = model.params().mix;
+    if mix <= 0.0 {
+        return;
+    }
+    predict(model, past, a, smoothed);
+    p.iter_mut().zip(smoothed).for_each(|(p, q)| *p += mix * (*q - *p));
+    if model.knows(a) {
+        let strength = prior_strength(mix);
+        model.ngram().weigh_whole_history(&model.frequencies().fingerprints, past, a, strength, p);
+    }
+}
+
+fn prior_strength(mix: f64) -> f64 {
+    PRIOR_STRENGTH * (1.0 - mix) / mix
+}
+
+/// What an n-gram says of one step: enough to mix it with what any model says, with any weight.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NGramStep {
+    /// P(o | a, past); `None` for an observation that was not seen in training.
+    probability: Option<f64>,
+    /// How often the observation, and any, followed the whole history, if that was counted.
+    whole: Option<[f64; 2]>,
+}
+
+impl NGramStep {
+    /// For each step of an episode; `fingerprints` and `unseen` are those of the alphabet and the logs that the n-gram is of.
+    pub(crate) fn of(ngram: &NGram, fingerprints: &Fingerprints, unseen: f64, steps: &[ActionObservation]) -> Vec<NGramStep> {
+        let mut past = Past::new(ngram.length());
+        let (actions, symbols) = fingerprints.sizes();
+        let step = |&ao: &ActionObservation| {
+            let (seen, known) = (ao.observation.index() < symbols, ao.action.index() < actions);
+            let uniform = 1.0 / symbols as f64;
+            let (p, whole) = if seen && known { ngram.of_one(fingerprints, &past, ao, uniform) } else { (uniform, None) };
+            past.push_if(seen && known, fingerprints, ao);
+            NGramStep { probability: seen.then_some(p * (1.0 - unseen)), whole }
+        };
+        steps.iter().map(step).collect()
+    }
+
+    /// The probability of a step to which a model gives `p` alone, with the n-gram of weight `mix`.
+    pub(crate) fn mixed(&self, p: f64, mix: f64, unseen: f64) -> f64 {
+        let Some(given) = self.probability.filter(|_| mix > 0.0) else { return p };
+        let p = p + mix * (given - p);
+        let Some([count, all]) = self.whole else { return p };
+        let strength = prior_strength(mix);
+        (count * (1.0 - unseen) + strength * p) / (all + strength)
+    }
+}
+
+/// The back-off n-gram of a model: a baseline trained on the same logs.
+#[derive(Clone, Debug)]
+pub struct NGramFilter<'m> {
+    model: &'m Model,
+    past: Past,
+    probabilities: Vec<f64>,
+}
+
+impl<'m> NGramFilter<'m> {
+    /// Contexts of up to `length` pairs.
+    pub fn new(model: &'m Model, length: usize) -> Self {
+        let symbols = model.alphabet().observations().len();
+        NGramFilter { model, past: Past::new(length.min(model.ngram().length())), probabilities: vec![0.0; symbols] }
+    }
+}
+
+impl Track for NGramFilter<'_> {
+    fn reset(&mut self) {
+        self.past.reset();
+    }
+
+    fn observe(&mut self, ao: ActionObservation) {
+        let known = ao.observation.index() < self.probabilities.len() && self.model.knows(ao.action);
+        self.past.push_if(known, &self.model.frequencies().fingerprints, ao);
+    }
+}
+
+impl Predict for NGramFilter<'_> {
+    fn probabilities(&mut self, a: Action) -> &[f64] {
+        predict(self.model, &self.past, a, &mut self.probabilities);
+        &self.probabilities
+    }
+
+    fn probability(&mut self, ao: ActionObservation) -> f64 {
+        let unseen = self.model.frequencies().unseen;
+        self.probabilities(ao.action).get(ao.observation.index()).copied().unwrap_or(unseen)
+    }
+}
+
+/// All observations seen in training with the same probability: the baseline of knowing nothing.
+#[derive(Clone, Debug)]
+pub struct UniformFilter {
+    probabilities: Vec<f64>,
+    unseen: f64,
+}
+
+impl UniformFilter {
+    /// Over the observations of a model's training logs.
+    pub fn of(model: &Model) -> Self {
+        let (symbols, unseen) = (model.alphabet().observations().len(), model.frequencies().unseen);
+        UniformFilter { probabilities: vec![(1.0 - unseen) / symbols as f64; symbols], unseen }
+    }
+}
+
+impl Track for UniformFilter {
+    fn reset(&mut self) {}
+
+    fn observe(&mut self, _: ActionObservation) {}
+}
+
+impl Predict for UniformFilter {
+    fn probabilities(&mut self, _: Action) -> &[f64] {
+        &self.probabilities
+    }
+
+    fn probability(&mut self, ao: ActionObservation) -> f64 {
+        self.probabilities.get(ao.observation.index()).copied().unwrap_or(self.unseen)
+    }
+}

@@ -1,0 +1,315 @@
+//! The state of a model in an episode: a value that the model updates, and both together.
+
+use std::ops::Deref;
+
+use super::ensemble::Others;
+use super::linear::LinearState;
+use super::{latent, ngram};
+use crate::data::{Action, ActionObservation, Observation};
+use crate::model::ngram::Past;
+use crate::model::predictor::{Model, Predictor};
+use crate::pomdp::BeliefState;
+use crate::rng::Rng;
+use crate::system::{Filter, Predict, Track};
+
+/// What a model believes after a history. It borrows nothing: every call is given the model, which must be the one it was made for.
+#[derive(Clone, Debug)]
+pub struct State {
+    kind: Kind,
+    /// Those of an ensemble.
+    others: Option<Box<Others>>,
+    /// The context that the n-gram needs.
+    past: Past,
+    /// What was predicted last, and room for what the n-gram says.
+    probabilities: Vec<f64>,
+    smoothed: Vec<f64>,
+    ended: bool,
+}
+
+/// The state of what predicts alone.
+#[derive(Clone, Debug)]
+enum Kind {
+    Linear(LinearState),
+    Latent(BeliefState),
+}
+
+/// Panics where a state is given another model than its own.
+fn other_model() -> ! {
+    panic!("the state belongs to another model")
+}
+
+impl State {
+    /// At the start of an episode.
+    pub fn new(model: &Model) -> State {
+        let symbols = model.alphabet().observations().len();
+        let kind = match model.predictor().alone() {
+            Predictor::Linear(linear) => Kind::Linear(LinearState::new(linear)),
+            Predictor::Latent(latent) => Kind::Latent(BeliefState::new(&latent.pomdp)),
+            Predictor::Ensemble(_) => unreachable!("an ensemble is not a member of another"),
+        };
+        State {
+            kind,
+            others: model.ensemble().map(|ensemble| Box::new(Others::new(ensemble, symbols))),
+            past: Past::new(model.ngram().length()),
+            probabilities: vec![0.0; symbols],
+            smoothed: vec![0.0; symbols],
+            ended: false,
+        }
+    }
+
+    /// Back to the start of an episode.
+    pub fn reset(&mut self, model: &Model) {
+        match (&mut self.kind, model.predictor().alone()) {
+            (Kind::Linear(state), Predictor::Linear(linear)) => state.reset(linear),
+            (Kind::Latent(belief), Predictor::Latent(latent)) => belief.reset(&latent.pomdp),
+            _ => other_model(),
+        }
+        self.each_other(model, State::reset);
+        self.past.reset();
+        self.ended = false;
+    }
+
+    /// P(o ‖ a) for every observation seen in training; with [`PredictiveState::unseen`] they sum to 1.
+    pub fn predict(&mut self, model: &Model, a: Action) -> &[f64] {
+        self.predict_each(model, |state, model| state.predict_mixed(model, a))
+    }
+
+    /// What was predicted last.
+    pub fn prediction(&self) -> &[f64] {
+        &self.probabilities
+    }
+
+    /// Takes a step into account. After one that ends the episode nothing has a probability, until the next reset.
+    pub fn observe(&mut self, model: &Model, ao: ActionObservation) {
+        self.each_other(model, |other, model| other.observe(model, ao));
+        self.ended |= model.alphabet().observations().get(ao.observation.index()).is_some_and(|o| o.terminal);
+        if self.ended {
+            return;
+        }
+        let known = model.knows(ao.action);
+        let is_new = ao.observation.index() >= self.probabilities.len();
+        if is_new || (matches!(self.kind, Kind::Latent(_)) && !known) {
+            return self.miss(model, ao.action);
+        }
+        self.past.push_if(known, &model.frequencies().fingerprints, ao);
+        match (&mut self.kind, model.predictor().alone()) {
+            (Kind::Linear(state), Predictor::Linear(linear)) => state.observe(linear, model.frequencies(), ao),
+            (Kind::Latent(belief), Predictor::Latent(latent)) => latent::observe(belief, &latent.pomdp, ao),
+            _ => other_model(),
+        }
+    }
+
+    /// Takes an action into account whose observation is missing. The episode goes on.
+    pub fn observe_missing(&mut self, model: &Model, a: Action) {
+        self.each_other(model, |other, model| other.miss(model, a));
+        self.miss(model, a);
+    }
+
+    /// The state as numbers: predictions, or the belief over latent states.
+    pub fn numbers(&self) -> &[f64] {
+        match &self.kind {
+            Kind::Linear(state) => &state.c,
+            Kind::Latent(belief) => belief.state(),
+        }
+    }
+
+    fn lost(&self) -> u64 {
+        match &self.kind {
+            Kind::Linear(state) => state.lost,
+            Kind::Latent(belief) => belief.lost(),
+        }
+    }
+
+    fn each_other(&mut self, model: &Model, f: impl FnMut(&mut State, &Model)) {
+        if let (Some(others), Some(ensemble)) = (&mut self.others, model.ensemble()) {
+            others.each(ensemble, f);
+        }
+    }
+
+    /// Lets every model of an ensemble predict by itself, and combines what they say.
+    fn predict_each(&mut self, model: &Model, mut predict: impl FnMut(&mut State, &Model)) -> &[f64] {
+        predict(self, model);
+        if let (Some(others), Some(ensemble)) = (&mut self.others, model.ensemble()) {
+            others.each(ensemble, predict);
+            others.combine(ensemble, 1.0 - model.frequencies().unseen, &mut self.probabilities);
+        }
+        &self.probabilities
+    }
+
+    /// With the n-gram.
+    fn predict_mixed(&mut self, model: &Model, a: Action) {
+        self.predict_alone(model, a);
+        ngram::mix(model, &self.past, a, &mut self.probabilities, &mut self.smoothed);
+    }
+
+    /// Without the n-gram.
+    fn predict_alone(&mut self, model: &Model, a: Action) {
+        let (frequencies, p) = (model.frequencies(), &mut self.probabilities);
+        let seen = 1.0 - frequencies.unseen;
+        match (&mut self.kind, model.predictor().alone()) {
+            (Kind::Linear(state), Predictor::Linear(linear)) => state.predict(linear, a, model.params().floor, seen, p),
+            (Kind::Latent(belief), Predictor::Latent(latent)) => {
+                latent::predict(belief, &latent.pomdp, frequencies, a, seen, p);
+            }
+            _ => other_model(),
+        }
+    }
+
+    fn miss(&mut self, model: &Model, a: Action) {
+        self.past.push_gap();
+        match (&mut self.kind, model.predictor().alone()) {
+            (Kind::Linear(state), Predictor::Linear(linear)) => state.miss(linear, model.frequencies(), a),
+            (Kind::Latent(belief), Predictor::Latent(latent)) => latent::miss(belief, &latent.pomdp, model.frequencies(), a),
+            _ => other_model(),
+        }
+    }
+
+    /// Takes steps into account that are left to the logging policy.
+    fn miss_steps(&mut self, model: &Model, steps: usize) {
+        match (&mut self.kind, model.predictor().alone()) {
+            (Kind::Linear(state), Predictor::Linear(linear)) => state.miss_steps(linear, steps),
+            (Kind::Latent(belief), Predictor::Latent(latent)) => {
+                let shares = &model.frequencies().action_shares;
+                (0..steps).for_each(|_| belief.update_unknown(&latent.pomdp, shares));
+            }
+            _ => other_model(),
+        }
+    }
+}
+
+/// A [`State`] together with its model, borrowed or shared (`&Model`, `Arc<Model>`).
+///
+/// Where a linear model gives an observation almost no probability (or none), the state after it cannot be had by
+/// C_ao c / c_∞ᵀC_ao c: the filter is lost. It then takes the mean state after that pair and counts in [`lost`](Self::lost).
+#[derive(Clone, Debug)]
+pub struct PredictiveState<M> {
+    model: M,
+    state: State,
+}
+
+impl<M: Deref<Target = Model> + Clone> PredictiveState<M> {
+    /// The state at the start of an episode.
+    pub fn new(model: M) -> Self {
+        PredictiveState { state: State::new(&model), model }
+    }
+
+    /// Its model.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// How often the filter got lost since it was made.
+    pub fn lost(&self) -> u64 {
+        self.state.lost()
+    }
+
+    /// P(o ‖ a) for every observation seen in training; with [`unseen`](Self::unseen) they sum to 1.
+    pub fn predict(&mut self, a: Action) -> &[f64] {
+        self.state.predict(&self.model, a)
+    }
+
+    /// What was predicted last.
+    pub fn prediction(&self) -> &[f64] {
+        self.state.prediction()
+    }
+
+    /// How uncertain the last prediction is: for each observation the root mean square of how far the models of halves of the logs
+    /// are from it. Empty for a model that is no ensemble.
+    pub fn spread(&self) -> &[f64] {
+        self.state.others.as_ref().map_or(&[], |others| &others.spread)
+    }
+
+    /// Probability that the next observation is one that was not seen in training.
+    pub fn unseen(&self) -> f64 {
+        self.model.frequencies().unseen
+    }
+
+    /// Takes an action into account whose observation is missing: c ↦ Σ_o C_ao c, normalised. The episode goes on.
+    pub fn observe_missing(&mut self, a: Action) {
+        self.state.observe_missing(&self.model, a);
+    }
+
+    /// P(o_1 … o_n ‖ a_1 … a_n) from here on, by the chain rule over [`predict`](Self::predict): a proper distribution.
+    pub fn probability_of(&self, test: &[ActionObservation]) -> f64 {
+        let mut filter = self.clone();
+        test.iter().map(|&ao| filter.update(ao)).product()
+    }
+
+    /// P(o at each step of the plan | history ‖ actions), if the episode gets there: observations on the way are not seen.
+    ///
+    /// The n-gram, whose context is then unknown, has a say in the first step only.
+    pub fn forecast(&self, plan: &[Action]) -> Vec<Vec<f64>> {
+        self.forecast_with_spread(plan).into_iter().map(|(probabilities, _)| probabilities).collect()
+    }
+
+    /// [`forecast`](Self::forecast) and the [`spread`](Self::spread) of each step.
+    pub fn forecast_with_spread(&self, plan: &[Action]) -> Vec<(Vec<f64>, Vec<f64>)> {
+        let mut filter = self.clone();
+        let mut forecast = Vec::with_capacity(plan.len());
+        for (i, &a) in plan.iter().enumerate() {
+            if i > 0 {
+                filter.observe_missing(plan[i - 1]);
+                filter.state.predict_each(&self.model, |state, model| state.predict_alone(model, a));
+            } else {
+                filter.predict(a);
+            }
+            forecast.push((filter.prediction().to_vec(), filter.spread().to_vec()));
+        }
+        forecast
+    }
+
+    /// P(o_{t+n} | history ‖ a_{t+n}) with the steps before left to the logging policy: c_∞ᵀ C_ao C_⋆^{n−1} c [H14 §2.3].
+    pub fn forecast_under_logging_policy(&self, n: usize, a: Action) -> Vec<f64> {
+        let mut state = self.state.clone();
+        state.miss_steps(&self.model, n.saturating_sub(1));
+        state.predict_alone(&self.model, a);
+        state.probabilities
+    }
+
+    /// Draws the observations that answer a plan; it stops early where one ends the episode.
+    pub fn sample(&self, plan: &[Action], rng: &mut Rng) -> Vec<Observation> {
+        let mut filter = self.clone();
+        let mut drawn = Vec::with_capacity(plan.len());
+        for &action in plan {
+            let Some(o) = rng.weighted(filter.predict(action)) else { break };
+            let observation = Observation(o as u32);
+            drawn.push(observation);
+            if self.model.alphabet().is_terminal(observation) {
+                break;
+            }
+            filter.observe(ActionObservation { action, observation });
+        }
+        drawn
+    }
+}
+
+impl<M: Deref<Target = Model>> Track for PredictiveState<M> {
+    fn reset(&mut self) {
+        self.state.reset(&self.model);
+    }
+
+    fn observe(&mut self, ao: ActionObservation) {
+        self.state.observe(&self.model, ao);
+    }
+}
+
+impl<M: Deref<Target = Model>> Filter for PredictiveState<M> {
+    fn state(&self) -> &[f64] {
+        self.state.numbers()
+    }
+}
+
+impl<M: Deref<Target = Model>> Predict for PredictiveState<M> {
+    fn probabilities(&mut self, a: Action) -> &[f64] {
+        self.state.predict(&self.model, a)
+    }
+
+    /// 0 once the episode has ended.
+    fn probability(&mut self, ao: ActionObservation) -> f64 {
+        if self.state.ended {
+            return 0.0;
+        }
+        let unseen = self.model.frequencies().unseen;
+        self.state.predict(&self.model, ao.action).get(ao.observation.index()).copied().unwrap_or(unseen)
+    }
+}

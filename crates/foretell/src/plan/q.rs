@@ -1,0 +1,115 @@
+//! Q̂ in the forms it is found in.
+
+use super::fitted_q::Approximator;
+use super::tree_q::{TreeFit, TreeQ};
+use super::window::{RecentPast, WindowFit, WindowQ};
+use crate::data::Action;
+use crate::math::dot;
+use crate::pomdp::solve::AlphaVector;
+use crate::trees::Targets;
+
+/// What a policy decides by.
+#[derive(Clone, Debug)]
+pub(super) enum Q {
+    /// Trees over the states of a filter.
+    Trees(TreeQ),
+    /// A table over the last steps.
+    Table(WindowQ),
+    /// The mean of both. Trees generalise and blur; a table does neither. What either gets wrong by chance the other halves, which
+    /// counts where the best of several actions is taken.
+    Mean(TreeQ, WindowQ),
+    /// Vectors over the states of a POMDP.
+    Vectors(Vec<AlphaVector>),
+}
+
+impl Q {
+    pub(super) fn trees(&self) -> Option<&TreeQ> {
+        match self {
+            Q::Trees(trees) | Q::Mean(trees, _) => Some(trees),
+            Q::Table(_) | Q::Vectors(_) => None,
+        }
+    }
+
+    pub(super) fn table(&self) -> Option<&WindowQ> {
+        match self {
+            Q::Table(table) | Q::Mean(_, table) => Some(table),
+            Q::Trees(_) | Q::Vectors(_) => None,
+        }
+    }
+
+    pub(super) fn vectors(&self) -> Option<&[AlphaVector]> {
+        match self {
+            Q::Vectors(vectors) => Some(vectors),
+            Q::Trees(_) | Q::Table(_) | Q::Mean(..) => None,
+        }
+    }
+
+    /// Q̂(s, a) of every action; −∞ for an action that no vector begins with.
+    pub(super) fn values(&self, state: &[f64], past: &RecentPast, actions: usize) -> Vec<f64> {
+        match self {
+            Q::Trees(trees) => trees.values(state),
+            Q::Table(table) => table.values(past).to_vec(),
+            Q::Mean(trees, table) => {
+                let mut values = trees.values(state);
+                average(&mut values, table.values(past));
+                values
+            }
+            Q::Vectors(vectors) => {
+                let mut values = vec![f64::NEG_INFINITY; actions];
+                for AlphaVector { action, values: vector } in vectors {
+                    let value = &mut values[action.index()];
+                    *value = value.max(dot(vector, state));
+                }
+                values
+            }
+        }
+    }
+}
+
+/// [`Q`] being fitted.
+pub(super) enum QFit {
+    Trees(TreeFit),
+    Table(WindowFit),
+    Mean(TreeFit, WindowFit),
+}
+
+impl QFit {
+    pub(super) fn into_q(self) -> Q {
+        match self {
+            QFit::Trees(trees) => Q::Trees(trees.to_q()),
+            QFit::Table(table) => Q::Table(table.into_q()),
+            QFit::Mean(trees, table) => Q::Mean(trees.to_q(), table.into_q()),
+        }
+    }
+}
+
+impl Approximator for QFit {
+    fn fit(&mut self, targets: Targets<'_>) {
+        match self {
+            QFit::Trees(trees) => trees.fit(targets),
+            QFit::Table(table) => table.fit(targets),
+            QFit::Mean(trees, table) => {
+                trees.fit(targets);
+                table.fit(targets);
+            }
+        }
+    }
+
+    fn q(&self, a: Action, out: &mut [f64]) {
+        match self {
+            QFit::Trees(trees) => trees.q(a, out),
+            QFit::Table(table) => table.q(a, out),
+            QFit::Mean(trees, table) => {
+                table.q(a, out);
+                let mut other = vec![0.0; out.len()];
+                trees.q(a, &mut other);
+                average(out, &other);
+            }
+        }
+    }
+}
+
+/// The mean of two estimates.
+fn average(values: &mut [f64], other: &[f64]) {
+    values.iter_mut().zip(other).for_each(|(x, y)| *x = 0.5 * (*x + y));
+}
