@@ -117,11 +117,16 @@ fn main() -> ExitCode {
     }
 }
 
-/// The error and what led to it. A cause that stands at the end of the message before it is not said twice.
+/// The error and what led to it, with the library's parameters as flags. A cause that stands at the end of the message before it is
+/// not said twice.
 fn message(error: &anyhow::Error) -> String {
     error
         .chain()
-        .map(ToString::to_string)
+        .map(|cause| match cause.downcast_ref::<foretell::Error>() {
+            Some(foretell::Error::Parameter { name, value, problem }) => format!("{} {value}: {problem}", report::flag(name)),
+            Some(error) => report::with_flags(&error.to_string()),
+            None => cause.to_string(),
+        })
         .reduce(|said, cause| if said.ends_with(&cause) { said } else { format!("{said}: {cause}") })
         .unwrap_or_default()
 }
@@ -146,5 +151,15 @@ mod tests {
         let said = foretell::Error::io("read", "walks.csv")(gone());
         assert_eq!(message(&said.into()), "cannot read walks.csv: entity not found");
         assert_eq!(message(&anyhow::Error::from(gone()).context("no logs")), "no logs: entity not found");
+    }
+
+    #[test]
+    fn parameters_are_named_as_flags() {
+        let too_large = foretell::Error::TooLarge { pairs: 3, memory: 2_000_000 };
+        assert!(message(&too_large.into()).ends_with("raise --memory, or let them be compressed (--keep-moments compressed)"));
+        let parameter = foretell::Error::parameter("test_dim", 0, "must be at least 1");
+        assert_eq!(message(&parameter.into()), "--test-dim 0: must be at least 1");
+        // What is no parameter stays as it is.
+        assert_eq!(report::with_flags("a `b c` and ` d"), "a `b c` and ` d");
     }
 }

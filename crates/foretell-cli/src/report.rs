@@ -25,6 +25,27 @@ pub fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> St
     text.join("\n")
 }
 
+/// The flag of a parameter of the library.
+pub fn flag(parameter: &str) -> String {
+    format!("--{}", parameter.replace('_', "-"))
+}
+
+/// A text of the library, which names parameters in backticks, for people who give flags.
+pub fn with_flags(text: &str) -> String {
+    let is_parameter = |word: &str| !word.is_empty() && word.bytes().all(|c| c.is_ascii_lowercase() || c == b'_');
+    let parts: Vec<&str> = text.split('`').collect();
+    let mut shown = String::new();
+    for (i, part) in parts.iter().enumerate() {
+        match i % 2 == 1 && i + 1 < parts.len() {
+            true if is_parameter(part) => shown.push_str(&flag(part)),
+            true => shown.push_str(&format!("`{part}`")),
+            false if i % 2 == 1 => shown.push_str(&format!("`{part}")),
+            false => shown.push_str(part),
+        }
+    }
+    shown
+}
+
 /// 1234567 as `1 234 567`.
 pub fn count(n: u64) -> String {
     let digits = n.to_string();

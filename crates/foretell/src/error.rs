@@ -1,4 +1,7 @@
 //! One error type whose variants carry the values at fault and say what to do about them.
+//!
+//! What a caller can act on has a variant of its own. Messages name parameters in backticks, as the fields of the library's structs
+//! are called (`max_test_length`); front ends may show them as flags or keywords.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -52,6 +55,89 @@ pub enum Error {
         /// The names there are, shortened.
         known: String,
     },
+    /// A file of ours, of another kind than the one asked for.
+    #[error("{file}: it is a {found}, not a {expected}; give a {expected}")]
+    WrongKind {
+        /// The file, as the user named it.
+        file: String,
+        /// What it is.
+        found: String,
+        /// What was asked for.
+        expected: &'static str,
+    },
+    /// A file of ours, in a format of another version.
+    #[error(
+        "{file}: {kind} format {found}, but this version of foretell reads format {supported}; {again}, or use the version of foretell that wrote it"
+    )]
+    Version {
+        /// The file, as the user named it.
+        file: String,
+        /// What kind of file it is.
+        kind: &'static str,
+        /// The format it has.
+        found: u32,
+        /// The format that can be read.
+        supported: u32,
+        /// How to have such a file again.
+        again: &'static str,
+    },
+    /// A file of ours that contradicts itself.
+    #[error("{file}: the {kind} is damaged: {problem}; {again}")]
+    Damaged {
+        /// The file, as the user named it.
+        file: String,
+        /// What kind of file it is.
+        kind: &'static str,
+        /// What is wrong.
+        problem: String,
+        /// How to have such a file again.
+        again: &'static str,
+    },
+    /// The logs hold no steps.
+    #[error("the logs hold no steps; give at least one episode")]
+    NoSteps,
+    /// Rewards are needed for something, and the logs have none.
+    #[error("the logs have no rewards {purpose}; {remedy}")]
+    NoRewards {
+        /// For what: `to observe`, `to plan for`.
+        purpose: &'static str,
+        /// What to do about it.
+        remedy: &'static str,
+    },
+    /// A step has no reward where every one must have it.
+    #[error(
+        "step {step} of episode {episode} has no reward; give logs with a reward at every step; write 0 only where nothing was earned"
+    )]
+    MissingReward {
+        /// The episode, counted from 1.
+        episode: usize,
+        /// The step, counted from 1.
+        step: usize,
+    },
+    /// A model file carries no moments, so nothing can be added to it.
+    #[error(
+        "{file}: the model keeps no moments, so nothing can be added to it; learn it with `keep_moments`, or learn anew from all logs"
+    )]
+    NoMoments {
+        /// The file, as the user named it.
+        file: String,
+    },
+    /// Moments take more memory than they may.
+    #[error("the moments of {pairs} pairs take more than {}; raise `memory`, or let them be compressed (`keep_moments` compressed)", bytes(*.memory))]
+    TooLarge {
+        /// Pairs whose moments are to be kept.
+        pairs: usize,
+        /// Bytes they may take.
+        memory: usize,
+    },
+    /// What was asked for needs a POMDP, and the model is linear.
+    #[error("{what} needs a POMDP, and a linear model is none: its operators may give negative probabilities; refine the model first{}", or(.instead))]
+    NeedsPomdp {
+        /// `this planner`, …
+        what: &'static str,
+        /// What could be done instead.
+        instead: Option<&'static str>,
+    },
     /// The data cannot support what was asked.
     #[error("{problem}; {remedy}")]
     Data {
@@ -94,4 +180,15 @@ impl Error {
         }
         Error::UnknownSymbol { kind, name: name.to_string(), known: list }
     }
+}
+
+/// Bytes in words.
+fn bytes(bytes: usize) -> String {
+    let units = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")];
+    let (unit, name) = units.into_iter().find(|(unit, _)| bytes as f64 >= *unit).unwrap_or((1.0, "B"));
+    format!("{} {name}", (bytes as f64 / unit * 10.0).round() / 10.0)
+}
+
+fn or(instead: &Option<&'static str>) -> String {
+    instead.map_or_else(String::new, |instead| format!(", or {instead}"))
 }

@@ -30,7 +30,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     if !summary.findings.is_empty() {
         report::say("\nto note")?;
         for finding in &summary.findings {
-            report::say(format!("  - {finding}"))?;
+            report::say(format!("  - {}", report::with_flags(finding)))?;
         }
     }
     Ok(())

@@ -13,7 +13,7 @@ use crate::store::tensors::{self, Array, Arrays, Kind};
 /// The name of the part.
 pub(super) const PART: &str = "agent";
 
-const AGENT: Kind = Kind { name: "checkpoint of an agent", again: AGAIN, verb: "agent --checkpoint" };
+const AGENT: Kind = Kind { name: "checkpoint of an agent", again: AGAIN };
 
 #[derive(Serialize, Deserialize)]
 struct Header {

@@ -48,7 +48,7 @@ impl Episodes {
         if self.with_probabilities && z.action_probabilities.len() != z.steps.len() {
             return Err(Error::data(
                 "weighting by propensity needs the probability of every action, and an episode of the logs has none",
-                "add a column action_prob, or learn without --weighting",
+                "add a column action_prob, or learn without `weighting`",
             ));
         }
         self.overlap.add(z);

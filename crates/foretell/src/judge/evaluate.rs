@@ -104,7 +104,7 @@ pub fn score(model: &Model, logs: &Logs, truth: Option<&Pomdp>) -> Result<Score>
         parts.into_iter().for_each(|part| tally.merge(part));
     }
     if tally.model.sums.is_empty() {
-        return Err(Error::data("the logs hold no steps", "give at least one episode"));
+        return Err(Error::NoSteps);
     }
     if tally.impossible > 0 {
         return Err(Error::data(

@@ -89,7 +89,7 @@ impl Bases {
 
 fn check_rank(d: usize) -> Result<()> {
     match d {
-        0 => Err(Error::data("the moments of these logs are all zero", "give longer episodes or a smaller max_test_length")),
+        0 => Err(Error::data("the moments of these logs are all zero", "give longer episodes or a smaller `max_test_length`")),
         _ => Ok(()),
     }
 }
@@ -306,7 +306,7 @@ fn cholesky(matrix: MatRef<'_, f64>) -> Result<faer::linalg::solvers::Llt<f64>> 
     matrix.llt(Side::Lower).map_err(|_| {
         Error::data(
             "the moments of these logs are numerically singular",
-            "raise whitening_ridge or ridge, or lower the rank or dimensions",
+            "raise `whitening_ridge` or `ridge`, or lower `rank` or the dimensions",
         )
     })
 }

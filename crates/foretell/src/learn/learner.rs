@@ -230,7 +230,7 @@ impl<'a> Learner<'a> {
             self.after_batch(work, None)
         })?;
         if work.steps == 0 {
-            return Err(no_steps());
+            return Err(Error::NoSteps);
         }
         refuse_no_rewards(&alphabet)?;
         let survey = &mut work.moments.survey;
@@ -278,10 +278,7 @@ impl<'a> Learner<'a> {
     }
 
     fn too_large(&self, pairs: usize) -> Error {
-        Error::data(
-            format!("the moments of {pairs} pairs take more than {}", size(self.memory)),
-            "give more --memory, or let them be compressed (learn --keep-moments=compressed, update --compress)",
-        )
+        Error::TooLarge { pairs, memory: self.memory }
     }
 
     fn moments(&mut self, work: &mut Work, source: Source<'_>) -> Result<()> {
@@ -362,24 +359,13 @@ pub(crate) fn first_alphabet(params: &LearnParams) -> Alphabet {
     if params.observe_reward { Alphabet::observing_rewards() } else { Alphabet::default() }
 }
 
-pub(crate) fn no_steps() -> Error {
-    Error::data("the logs hold no steps", "give at least one episode")
-}
-
 /// Where rewards are to be observed, the logs must have some.
 pub(crate) fn refuse_no_rewards(alphabet: &Alphabet) -> Result<()> {
     let symbols = alphabet.observations();
     if alphabet.observes_rewards() && symbols.iter().all(|symbol| symbol.split_reward().is_none()) {
-        return Err(Error::data("the logs have no rewards to observe", "leave --observe-reward out"));
+        return Err(Error::NoRewards { purpose: "to observe", remedy: "leave `observe_reward` out" });
     }
     Ok(())
-}
-
-/// Bytes in words.
-fn size(bytes: usize) -> String {
-    let units = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")];
-    let (unit, name) = units.into_iter().find(|(unit, _)| bytes as f64 >= *unit).unwrap_or((1.0, "B"));
-    format!("{} {name}", (bytes as f64 / unit * 10.0).round() / 10.0)
 }
 
 /// The sums of the last pass are with the work while it may be saved.

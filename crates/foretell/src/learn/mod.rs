@@ -19,7 +19,7 @@ pub(crate) use bases::{Nested, Whitening};
 pub(crate) use bases::{column, first_row};
 pub(crate) use features::{Batch, Episode as EpisodeFeatures, Features, NULL_TEST, Side};
 pub use learner::{Keep, Learned, Learner, OperatorsFrom, Pass, Progress, learn, learn_weighted, learn_with_progress};
-pub(crate) use learner::{MEMORY, first_alphabet, learn_over, no_steps, refuse_no_rewards};
+pub(crate) use learner::{MEMORY, first_alphabet, learn_over, refuse_no_rewards};
 pub use moments::Moments;
 pub(crate) use moments::{check_size, no_room, wanted};
 pub(crate) use operators::{Operator, Operators};

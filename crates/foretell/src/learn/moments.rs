@@ -338,7 +338,7 @@ pub(crate) fn no_room(rule: CutRule) -> Error {
     let room = rule.room;
     Error::data(
         format!("no episode is longer than {room} steps, so none has room for a step and the longest test after it"),
-        "give longer episodes or a smaller max_test_length",
+        "give longer episodes or a smaller `max_test_length`",
     )
 }
 

@@ -12,7 +12,7 @@ use crate::log::Position;
 use crate::store::tensors::{self, Array, Arrays, Kind};
 use crate::store::{AGAIN, Checkpoint};
 
-const LEARNING: Kind = Kind { name: "learning", again: AGAIN, verb: "learn --checkpoint" };
+const LEARNING: Kind = Kind { name: "learning", again: AGAIN };
 /// Its part of a checkpoint.
 const PART: &str = "learn";
 

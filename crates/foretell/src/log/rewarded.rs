@@ -49,7 +49,7 @@ impl Rewarded {
             self.rewards.insert(key.1);
             if self.rewards.len() > MOST_REWARDS {
                 let problem = format!("rewards take more than {MOST_REWARDS} values, too many to be part of observations");
-                return Err(Error::data(problem, "round them to fewer, or leave --observe-reward out"));
+                return Err(Error::data(problem, "round them to fewer, or leave `observe_reward` out"));
             }
             let symbol = plain.symbol(ao.observation);
             let symbol = reward.map_or_else(|| symbol.clone(), |reward| symbol.with_reward(reward));

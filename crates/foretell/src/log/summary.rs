@@ -168,7 +168,7 @@ impl Summary {
         names.dedup();
         if let [only] = names[..] {
             let varies = self.rewards.min != self.rewards.max;
-            let but = if varies { " but rewards, which can be made part of it (learn --observe-reward)" } else { "" };
+            let but = if varies { " but rewards, which can be made part of it (`observe_reward`)" } else { "" };
             say(true, format!("there is one observation, {only:?}: there is nothing to predict{but}"));
         }
         let symbols = (self.actions.len() + self.observations.len()) as u64;
@@ -362,7 +362,7 @@ mod tests {
         let says = |episodes: &[&[(&str, &str)]], what: &str| findings(episodes).iter().any(|finding| finding.contains(what));
         assert!(says(&[&[("N", "x"), ("N", "y")], &[("S", "x"), ("S", "y")]], "never changes within an episode"));
         assert!(says(&[&[("N", "x"), ("S", "x")]], "one observation, \"x\""));
-        assert!(says(&[&[("N", "x"), ("S", "x")]], "--observe-reward"));
+        assert!(says(&[&[("N", "x"), ("S", "x")]], "`observe_reward`"));
         assert!(says(&[&[("N", "0.25"), ("S", "0.5")]], "look like measurements"));
         assert!(says(&[], "no episode"));
     }

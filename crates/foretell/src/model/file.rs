@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::store;
 use crate::store::tensors::{self, Array, Arrays, Kind};
 
-const MODEL: Kind = Kind { name: "model", again: "learn the model again", verb: "learn" };
+const MODEL: Kind = Kind { name: "model", again: "learn the model again" };
 
 /// What the header says.
 #[derive(Serialize, Deserialize)]

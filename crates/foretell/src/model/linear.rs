@@ -59,7 +59,7 @@ impl Linear {
         let LinearParts { initial, normalizer, pairs, operators, readouts, mean_states, spectrum } = parts;
         let finite = [&initial, &normalizer, &operators, &readouts].iter().all(|v| v.iter().all(|x| x.is_finite()));
         if !finite {
-            return Err(Error::data("the model has parameters that are not finite", "raise the ridge or lower the rank"));
+            return Err(Error::data("the model has parameters that are not finite", "raise `ridge` or lower `rank`"));
         }
         let derived = Derived::default();
         let mut linear = Linear { initial, normalizer, pairs, operators, readouts, mean_states, spectrum, derived };

@@ -46,9 +46,7 @@ impl Steps {
             steps.starts.push(steps.rows);
             for (t, ao) in z.steps.iter().enumerate() {
                 let Some(reward) = z.rewards.get(t).copied().flatten() else {
-                    let problem = format!("step {} of episode {} has no reward", t + 1, i + 1);
-                    let remedy = "give logs with a reward at every step; write 0 only where nothing was earned";
-                    return Err(Error::data(problem, remedy));
+                    return Err(Error::MissingReward { episode: i + 1, step: t + 1 });
                 };
                 if reward.is_nan() || reward.abs() > LARGEST_REWARD {
                     let problem = format!("step {} of episode {} has the reward {reward}", t + 1, i + 1);
@@ -60,7 +58,7 @@ impl Steps {
             steps.rows += z.steps.len() + 1;
         }
         if steps.list.is_empty() {
-            return Err(Error::data("the logs hold no steps", "give at least one episode"));
+            return Err(Error::NoSteps);
         }
         Ok(steps)
     }

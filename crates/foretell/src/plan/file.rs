@@ -18,7 +18,7 @@ use crate::store::tensors::{self, Array, Arrays, Kind};
 use crate::system::Filter;
 use crate::trees::{Forest, ForestArrays};
 
-const POLICY: Kind = Kind { name: "policy", again: "plan again", verb: "plan" };
+const POLICY: Kind = Kind { name: "policy", again: "plan again" };
 
 /// What the header says.
 #[derive(Serialize, Deserialize)]

@@ -226,10 +226,7 @@ fn suited(model: &Model, episodes: &[Trajectory], window: usize) -> Planner {
 /// A policy in the POMDP of a refined model.
 fn solved(model: &Model, planner: Planner, params: PlanParams, progress: &mut dyn FnMut(Round)) -> Result<Plan> {
     let Some(latent) = model.latent() else {
-        return Err(Error::data(
-            "this planner needs a POMDP, and a linear model is none: its operators may give negative probabilities",
-            "refine the model first, or take the planner fitted-q",
-        ));
+        return Err(Error::NeedsPomdp { what: "this planner", instead: Some("take the `planner` fitted-q") });
     };
     if !latent.pomdp.has_rewards() {
         return Err(Error::data(

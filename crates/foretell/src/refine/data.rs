@@ -48,7 +48,7 @@ impl<'a> Data<'a> {
             return Err(Error::data(problem, "learn the model from these logs, then refine it"));
         }
         if steps == 0 {
-            return Err(Error::data("the logs hold no steps", "give at least one episode"));
+            return Err(Error::NoSteps);
         }
         (data.kept, data.episodes, data.steps) = (kept, episodes, steps as u64);
         Ok(data)

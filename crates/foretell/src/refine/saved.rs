@@ -9,7 +9,7 @@ use crate::model::Candidate;
 use crate::store::AGAIN;
 use crate::store::tensors::{self, Array, Arrays, Kind};
 
-const REFINEMENT: Kind = Kind { name: "checkpoint of a refinement", again: AGAIN, verb: "refine --checkpoint" };
+const REFINEMENT: Kind = Kind { name: "checkpoint of a refinement", again: AGAIN };
 
 /// What the header says. Numbers that are not whole are in arrays, where infinities survive as well.
 #[derive(Serialize, Deserialize)]

@@ -20,8 +20,6 @@ pub(crate) struct Kind {
     pub(crate) name: &'static str,
     /// What one does when a file is damaged.
     pub(crate) again: &'static str,
-    /// The verb that writes such files.
-    pub(crate) verb: &'static str,
 }
 
 /// What every header says, and what is of its kind.
@@ -120,7 +118,7 @@ impl<'a> Arrays<'a> {
     /// Reads the bytes of a file of that kind; `file` is named in errors. The rest of the header comes beside the arrays.
     pub(crate) fn open<T: DeserializeOwned>(kind: Kind, bytes: &'a [u8], file: &'a str) -> Result<(T, Arrays<'a>)> {
         let wrong = |problem: String, remedy: &str| Error::input(file, None, problem, remedy);
-        let not_ours = format!("give a file that `foretell {}` wrote", kind.verb);
+        let not_ours = format!("give a {} that foretell wrote", kind.name);
         let (_, metadata) = SafeTensors::read_metadata(bytes)
             .map_err(|_| wrong("not a safetensors file, or only a part of one".into(), &not_ours))?;
         let json = metadata.metadata().as_ref().and_then(|m| m.get(HEADER));
@@ -133,8 +131,8 @@ impl<'a> Arrays<'a> {
     }
 
     pub(crate) fn damaged(&self, problem: &str) -> Error {
-        let Kind { name, again, .. } = self.kind;
-        Error::input(self.file, None, format!("the {name} is damaged: {problem}"), again)
+        let Kind { name, again } = self.kind;
+        Error::Damaged { file: self.file.into(), kind: name, problem: problem.into(), again }
     }
 
     fn get<T, const N: usize>(&self, name: &str, dtype: Dtype, convert: fn([u8; N]) -> T) -> Result<Vec<T>> {
@@ -188,13 +186,12 @@ fn check_version(kind: Kind, json: &str, file: &str) -> Result<()> {
     let version: Version =
         serde_json::from_str(json).map_err(|e| Error::input(file, None, format!("its header is damaged ({e})"), kind.again))?;
     if version.kind != kind.name {
-        let problem = format!("it is a {}, not a {}", version.kind, kind.name);
-        return Err(Error::input(file, None, problem, format!("give a file that `foretell {}` wrote", kind.verb)));
+        return Err(Error::WrongKind { file: file.into(), found: version.kind, expected: kind.name });
     }
     if version.format_version != FORMAT_VERSION {
-        let (name, theirs) = (kind.name, version.format_version);
-        let problem = format!("{name} format {theirs}, but this version of foretell reads format {FORMAT_VERSION}");
-        return Err(Error::input(file, None, problem, format!("{}, or use the version of foretell that wrote it", kind.again)));
+        let Kind { name, again } = kind;
+        let (found, supported) = (version.format_version, FORMAT_VERSION);
+        return Err(Error::Version { file: file.into(), kind: name, found, supported, again });
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 
 use crate::data::{ActionObservation, Alphabet, End, Episodes, Fingerprints};
 use crate::error::{Error, Result};
-use crate::learn::{Features, Side, empty_batch, first_alphabet, no_steps, refuse_no_rewards, rule};
+use crate::learn::{Features, Side, empty_batch, first_alphabet, refuse_no_rewards, rule};
 use crate::log::Logs;
 use crate::model::{Counter, LearnParams, NGram, NGramStep, Projection, unseen};
 use crate::rng::Seed;
@@ -106,7 +106,7 @@ impl Folds {
         }
         let (skipped, alphabet) = (reader.skipped(), reader.into_alphabet());
         if steps == 0 {
-            return Err(no_steps());
+            return Err(Error::NoSteps);
         }
         if episodes < 2 * parts as u64 {
             let problem = format!("episodes in the logs: {episodes}, too few to hold out one of {parts} parts of them");

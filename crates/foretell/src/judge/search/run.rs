@@ -86,7 +86,7 @@ impl<'a, 'f> Run<'a, 'f> {
                 let is_base = |swept: &&Swept| swept.rank == base.rank && swept.mix == base.mix;
                 let Some(own) = swept.iter().find(is_base) else {
                     let problem = format!("no model of rank {} can be had of parts of these logs", base.rank);
-                    return Err(Error::data(problem, "give more episodes, or search around another --rank"));
+                    return Err(Error::data(problem, "give more episodes, or search around another `rank`"));
                 };
                 self.reference = own.log_likelihoods.clone();
                 let saved = Saved { tried: Ok(self.compared(&base, phase, swept)), reference: self.reference.clone() };

@@ -66,7 +66,7 @@ impl Values<'_> {
         }
         let rewarded = |episodes: &[Trajectory]| episodes.iter().any(|z| z.rewards.iter().any(Option::is_some));
         if !(rewarded(&training) && rewarded(&held_out)) {
-            return Err(Error::data("the logs have no rewards to plan for", "search by likelihood alone"));
+            return Err(Error::NoRewards { purpose: "to plan for", remedy: "search by likelihood alone" });
         }
         let kept = Logs::memory(reader.into_alphabet(), training.clone());
         let mut valued = Vec::new();

@@ -20,7 +20,7 @@ use crate::model::{LearnParams, Model};
 use crate::store;
 use crate::store::tensors::{self, Array, Arrays, Kind};
 
-const MOMENTS: Kind = Kind { name: "set of moments", again: "learn the model again", verb: "learn --keep-moments" };
+const MOMENTS: Kind = Kind { name: "set of moments", again: "learn the model again" };
 
 #[derive(Serialize, Deserialize)]
 struct Header {
@@ -67,10 +67,7 @@ impl Moments {
     /// Reads the moments that a model file carries.
     pub fn load(path: impl AsRef<Path>) -> Result<Moments> {
         let path = path.as_ref();
-        Moments::load_kept(path)?.ok_or_else(|| {
-            let remedy = "learn the model with --keep-moments, or learn anew from all logs";
-            Error::input(path.display().to_string(), None, "the model keeps no moments, so nothing can be added to it", remedy)
-        })
+        Moments::load_kept(path)?.ok_or_else(|| Error::NoMoments { file: path.display().to_string() })
     }
 
     /// [`Moments::load`]; `None` if the file carries none.

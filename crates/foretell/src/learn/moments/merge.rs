@@ -15,7 +15,7 @@ impl Moments {
         if !(self.is_exact() && other.is_exact()) {
             return Err(Error::data(
                 "only exact moments can be merged",
-                "learn with --keep-moments=exact, or update one model with the logs of the other",
+                "learn with `keep_moments` exact, or update one model with the logs of the other",
             ));
         }
         // Whatever is refused leaves these as they are.
