@@ -43,12 +43,12 @@ fn two_halves_are_the_whole() {
 #[test]
 fn spreads_cover_the_truth_and_shrink_with_more_episodes() {
     let tiger = domains::get("tiger").unwrap();
-    let sureness = |episodes| {
+    let uncertainty = |episodes| {
         let logs = logs("tiger", episodes, 3);
         let model = fit(&logs, Some(RefineParams::default()), Some(4)).unwrap();
-        score(&model, &self::logs("tiger", 300, 4), tiger.pomdp()).unwrap().sureness.unwrap()
+        score(&model, &self::logs("tiger", 300, 4), tiger.pomdp()).unwrap().uncertainty.unwrap()
     };
-    let (few, many) = (sureness(100), sureness(1600));
+    let (few, many) = (uncertainty(100), uncertainty(1600));
     // Sixteen times the episodes would leave a quarter of it, if as many rounds of EM were made on both.
     assert!(many.spread < 0.8 * few.spread, "{few:?} {many:?}");
     for sure in [few, many] {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use foretell::judge::Sureness;
+use foretell::judge::Uncertainty;
 use foretell::{Error, HorizonScore, Model, Score, domains, score};
 
 use crate::input::LogArgs;
@@ -91,7 +91,7 @@ fn print(s: &Score, is_refined: bool) -> anyhow::Result<()> {
     report::say("\ncalibration: what was given a probability, and how often it happened")?;
     report::say(report::table(&["predicted", "happened", "predictions"], rows))?;
 
-    if let Some(Sureness { spread, coverage, .. }) = s.sureness {
+    if let Some(Uncertainty { spread, coverage, .. }) = s.uncertainty {
         let covered = coverage.map(|share| format!("; two spreads cover the truth in {} of predictions", percent(share)));
         report::say(format!("\nthe ensemble's mean spread is {spread:.4}{}", covered.unwrap_or_default()))?;
     }

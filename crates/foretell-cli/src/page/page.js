@@ -81,7 +81,7 @@ section("foresight", "Foresight", "How well does it foretell?", page.foresight, 
     views(["all steps", "per step", "difference"], chart),
     el("p", { class: "small soft", style: "margin:.6rem 0 0" }, `The filter lost track ${number(f.lost)} times in ${number(f.steps)} steps.`,
       f.unseen > 0 ? ` ${number(f.unseen)} of them had an action or observation that was never met in training${f.unseen > f.steps / 2 ? ": are these logs of the same system?" : "."}` : "",
-      f.sureness ? ` The ensemble's predictions spread by ${number(f.sureness.spread)} on average${isNumber(f.sureness.coverage) ? `; two spreads cover the truth in ${percent(f.sureness.coverage)} of them` : ""}.` : ""),
+      f.uncertainty ? ` The ensemble's predictions spread by ${number(f.uncertainty.spread)} on average${isNumber(f.uncertainty.coverage) ? `; two spreads cover the truth in ${percent(f.uncertainty.coverage)} of them` : ""}.` : ""),
   ];
 });
 

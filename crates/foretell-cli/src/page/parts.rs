@@ -1,6 +1,6 @@
 //! Parts of the page, with names and numbers as it shows them.
 
-use foretell::judge::{CalibrationBin, Estimate, LogValue, Sureness, Tested};
+use foretell::judge::{CalibrationBin, Estimate, LogValue, Tested, Uncertainty};
 use foretell::log::{Lengths, Rewards};
 use foretell::{HorizonScore, Model, Score, Summary};
 use serde::Serialize;
@@ -117,7 +117,7 @@ pub struct Foresight {
     pub lines: Vec<Line>,
     pub calibration: Vec<Reliability>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub sureness: Option<Sureness>,
+    pub uncertainty: Option<Uncertainty>,
 }
 
 /// Who foretells.
@@ -165,7 +165,7 @@ impl Foresight {
             unseen: score.unseen,
             lines,
             calibration: score.calibration.iter().map(|&bin| Reliability { bin, ci95: bin.ci95() }).collect(),
-            sureness: score.sureness,
+            uncertainty: score.uncertainty,
         }
     }
 
@@ -307,7 +307,7 @@ mod tests {
             steps: 198,
             unseen: 0,
             calibration: vec![],
-            sureness: None,
+            uncertainty: None,
             truth: Some(points(-1.0)),
             baselines: baselines.map(|(name, y)| (name.to_string(), points(y))).into(),
         };

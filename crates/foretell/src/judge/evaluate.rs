@@ -52,7 +52,7 @@ impl CalibrationBin {
 
 /// How sure an ensemble is, and how rightly.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Sureness {
+pub struct Uncertainty {
     /// Mean spread of predictions of at least 1 %.
     pub spread: f64,
     /// The share of them whose true probability is within two spreads, where the exact model is known.
@@ -81,7 +81,7 @@ pub struct Score {
     pub calibration: Vec<CalibrationBin>,
     /// The spread of an ensemble.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub sureness: Option<Sureness>,
+    pub uncertainty: Option<Uncertainty>,
     /// The exact model, where it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub truth: Option<Vec<HorizonScore>>,
@@ -123,7 +123,7 @@ pub fn score(model: &Model, logs: &Logs, truth: Option<&Pomdp>) -> Result<Score>
         steps: tally.steps,
         unseen: tally.unseen,
         calibration: tally.bins.iter().filter(|b| b.predictions > 0).map(Bin::finish).collect(),
-        sureness: (tally.spreads.predictions > 0).then(|| tally.spreads.finish(truth.is_some())),
+        uncertainty: (tally.spreads.predictions > 0).then(|| tally.spreads.finish(truth.is_some())),
         truth: truth.map(|_| tally.truth.finish()),
         baselines,
     })
@@ -214,10 +214,10 @@ impl Spreads {
         }
     }
 
-    fn finish(&self, truth_is_known: bool) -> Sureness {
+    fn finish(&self, truth_is_known: bool) -> Uncertainty {
         let n = self.predictions as f64;
         let coverage = truth_is_known.then_some(self.covered as f64 / n);
-        Sureness { spread: self.spread / n, coverage, predictions: self.predictions }
+        Uncertainty { spread: self.spread / n, coverage, predictions: self.predictions }
     }
 }
 

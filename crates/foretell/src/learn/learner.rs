@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::bases::{MOST_WIDTH, WIDTH};
-use super::moments::{Kept, Moments, Solution};
+use super::moments::{Moments, OperatorStore, Solution};
 use super::operators::{Operator, Operators};
 use super::pairs::{PerPair, array_size};
 use super::source::{self, Source, batches};
@@ -183,7 +183,7 @@ impl<'a> Learner<'a> {
         {
             work = begun;
         }
-        let mut kept = source::Kept::new();
+        let mut kept = source::BatchCache::new();
         if work.pass != Pass::Survey || work.steps > 0 {
             kept.forget();
         }
@@ -196,12 +196,12 @@ impl<'a> Learner<'a> {
             self.moments(&mut work, source)?;
         }
         let wide = match work.moments.kept {
-            Kept::Nothing => self.keep != Keep::Nothing,
-            Kept::Pairs(_) => work.full_at.is_some(),
-            Kept::Cores(_) => true,
+            OperatorStore::Nothing => self.keep != Keep::Nothing,
+            OperatorStore::PerPair(_) => work.full_at.is_some(),
+            OperatorStore::Wide(_) => true,
         };
         let solution = work.moments.solve(wide)?;
-        let by_moments = matches!(work.moments.kept, Kept::Pairs(_)) && work.full_at.is_none();
+        let by_moments = matches!(work.moments.kept, OperatorStore::PerPair(_)) && work.full_at.is_none();
         let new = match by_moments {
             true => self.save(&work).map(|()| None),
             false => self.operators(&mut work, source, &solution).map(Some),
@@ -212,7 +212,7 @@ impl<'a> Learner<'a> {
             if cores.factors.is_some() {
                 moments.forget_sums();
             }
-            moments.kept = Kept::Cores(Box::new(cores));
+            moments.kept = OperatorStore::Wide(Box::new(cores));
         }
         let operators = if by_moments { OperatorsFrom::Moments } else { OperatorsFrom::SecondPass };
         let propensities = moments.propensities();
@@ -220,7 +220,7 @@ impl<'a> Learner<'a> {
         Ok(Learned { model, moments, operators, propensities })
     }
 
-    fn survey(&mut self, work: &mut Work, source: Source<'_>, kept: &mut source::Kept) -> Result<()> {
+    fn survey(&mut self, work: &mut Work, source: Source<'_>, kept: &mut source::BatchCache) -> Result<()> {
         let begin = work.moments.alphabet().clone();
         let weighting = self.params.weighting;
         let (alphabet, skipped) = source.each_batch(begin, work.position, weighting, |met, batch| {
@@ -253,7 +253,7 @@ impl<'a> Learner<'a> {
         // Arrays take their room at once, maps as they grow.
         let arrays = array_size(features).map(|size| size.saturating_mul(8 * pairs.len()));
         let fits = arrays.is_none_or(|bytes| bytes <= self.memory);
-        if matches!(moments.kept, Kept::Nothing) {
+        if matches!(moments.kept, OperatorStore::Nothing) {
             let is_hashed = features.tests.is_hash() && features.histories.is_hash();
             let is_small = is_hashed && arrays.is_some_and(|bytes| bytes <= MOST_HELD);
             let is_held = match self.keep {
@@ -263,10 +263,10 @@ impl<'a> Learner<'a> {
                 Keep::Compressed => false,
             };
             if is_held {
-                moments.kept = Kept::Pairs(PerPair::new(features));
+                moments.kept = OperatorStore::PerPair(PerPair::new(features));
             }
         }
-        if let Kept::Pairs(kept) = &mut moments.kept {
+        if let OperatorStore::PerPair(kept) = &mut moments.kept {
             match self.keep {
                 Keep::Exact if !fits => return Err(self.too_large(pairs.len())),
                 Keep::Fitting | Keep::Compressed if !fits => work.full_at = Some(work.position),
@@ -298,7 +298,7 @@ impl<'a> Learner<'a> {
 
     /// From where the moments of pairs no longer fit into memory on, they are no longer summed.
     fn check_memory(&self, work: &mut Work) -> Result<()> {
-        let Kept::Pairs(pairs) = &work.moments.kept else { return Ok(()) };
+        let OperatorStore::PerPair(pairs) = &work.moments.kept else { return Ok(()) };
         if work.full_at.is_some() || self.keep == Keep::Nothing || pairs.bytes() <= self.memory {
             return Ok(());
         }
@@ -319,7 +319,7 @@ impl<'a> Learner<'a> {
         let mut operators = Operators::new(&work.moments.features, left, right, &pairs);
         if let Some(sums) = work.operators.take() {
             operators.sums = sums;
-        } else if let (Some(adjustment), Kept::Cores(_)) = (&work.adjustment, &work.moments.kept) {
+        } else if let (Some(adjustment), OperatorStore::Wide(_)) = (&work.adjustment, &work.moments.kept) {
             // Moments of pairs have taken these in already.
             let batch = adjustment.batch(&mut work.moments.features, rule);
             operators.add(&work.moments.features, &batch);

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use super::assemble::Parts;
 use super::bases::{self, Bases, Wide, bases};
 use super::features::{Batch, Features, NULL_TEST};
-use super::operators::{OnSums, Operator};
+use super::operators::{Operator, ScaledBases};
 use super::pairs::PerPair;
 use super::source::empty_batch;
 use super::sums::{Accumulator, Wanted};
@@ -56,23 +56,23 @@ pub struct Moments {
     pub(crate) rule: CutRule,
     /// Where operators are factored out and only Σ̂_TH is wanted, its sums over new logs alone.
     pub(crate) sums: Accumulator,
-    pub(crate) kept: Kept,
+    pub(crate) kept: OperatorStore,
     /// Compressed moments have so many times d′ directions.
     pub(crate) width: usize,
-    pub(crate) late: Late,
+    pub(crate) late: BoundaryEpisodes,
 }
 
 /// What is kept for operators.
 #[derive(Clone, Debug)]
-pub(crate) enum Kept {
+pub(crate) enum OperatorStore {
     Nothing,
-    Pairs(PerPair),
-    Cores(Box<Cores>),
+    PerPair(PerPair),
+    Wide(Box<WideOperators>),
 }
 
 /// Operators in wide bases.
 #[derive(Clone, Debug)]
-pub(crate) struct Cores {
+pub(crate) struct WideOperators {
     pub(crate) wide: Wide,
     pub(crate) operators: FxHashMap<ActionObservation, Operator>,
     /// Σ̂_TH in these bases, where it is not held itself.
@@ -89,7 +89,7 @@ pub(crate) struct Factors {
 /// Terminated episodes some of whose cuts are used or not as the longest truncated episode tells (see [`CutRule`]), which other
 /// logs may change.
 #[derive(Clone, Debug)]
-pub(crate) struct Late {
+pub(crate) struct BoundaryEpisodes {
     pub(crate) episodes: Episodes,
     /// There were too many to keep: from then on the rule stays as it is.
     pub(crate) is_full: bool,
@@ -115,9 +115,9 @@ impl Moments {
             rule: survey.rule(params),
             survey,
             features,
-            kept: Kept::Nothing,
+            kept: OperatorStore::Nothing,
             width: bases::WIDTH,
-            late: Late::new(params.weighting),
+            late: BoundaryEpisodes::new(params.weighting),
             params: params.clone(),
         }
     }
@@ -144,7 +144,7 @@ impl Moments {
 
     /// Whether they hold the moments of every pair.
     pub fn is_exact(&self) -> bool {
-        matches!(self.kept, Kept::Pairs(_))
+        matches!(self.kept, OperatorStore::PerPair(_))
     }
 
     /// The length of truncated episodes that is taken for a time limit, though longer ones were met since; `None` where the longest is.
@@ -163,7 +163,7 @@ impl Moments {
     /// Goes over to another rule.
     fn adopt(&mut self, rule: CutRule) -> Adjustment {
         let old = std::mem::replace(&mut self.rule, rule);
-        let nothing = Late::new(self.params.weighting);
+        let nothing = BoundaryEpisodes::new(self.params.weighting);
         let episodes = if old == rule { nothing.episodes } else { std::mem::replace(&mut self.late, nothing).episodes };
         self.late.keep(&episodes, rule);
         let adjustment = Adjustment { episodes, old };
@@ -182,9 +182,9 @@ impl Moments {
     }
 
     fn add_batch(&mut self, batch: &Batch<'_>, to_pairs: bool) {
-        self.features.learn_words(batch, matches!(self.kept, Kept::Pairs(_)));
+        self.features.learn_words(batch, matches!(self.kept, OperatorStore::PerPair(_)));
         self.sums.add(&self.features, batch);
-        if let Kept::Pairs(pairs) = &mut self.kept
+        if let OperatorStore::PerPair(pairs) = &mut self.kept
             && to_pairs
         {
             pairs.add(&self.features, batch);
@@ -204,7 +204,7 @@ impl Moments {
 
     /// The model.
     pub fn model(&self) -> Result<Model> {
-        let solution = self.solve(matches!(self.kept, Kept::Cores(_)))?;
+        let solution = self.solve(matches!(self.kept, OperatorStore::Wide(_)))?;
         Ok(self.finish(&solution, None)?.0)
     }
 
@@ -213,7 +213,7 @@ impl Moments {
         check_size(&self.features, self.sums.wanted)?;
         let most = wide.then_some(self.width * self.params.rank);
         let start = self.features.start_coordinate();
-        if let Kept::Cores(cores) = &self.kept
+        if let OperatorStore::Wide(cores) = &self.kept
             && let Some(factors) = &cores.factors
         {
             return self.solve_factored(&cores.wide, factors);
@@ -264,7 +264,7 @@ impl Moments {
 
     /// The model, with the operators of new logs in the bases that were found, wide ones if there are; and what is to be kept of
     /// compressed moments.
-    pub(crate) fn finish(&self, solution: &Solution, new: Option<Vec<Operator>>) -> Result<(Model, Option<Cores>)> {
+    pub(crate) fn finish(&self, solution: &Solution, new: Option<Vec<Operator>>) -> Result<(Model, Option<WideOperators>)> {
         let Solution { bases, initial, normalizer, scale, factors } = solution;
         let pairs = self.survey.pairs();
         let (operators, cores) = match &bases.wide {
@@ -275,7 +275,7 @@ impl Moments {
                 let (left, right) = (bases.u.transpose() * &wide.tests.dual, wide.histories.dual.transpose() * &bases.b);
                 let operators = cores.iter().map(|core| core.rotated(&left, &right)).collect();
                 let operators_of = pairs.iter().copied().zip(cores).collect();
-                (operators, Some(Cores { wide: wide.clone(), operators: operators_of, factors: factors.clone() }))
+                (operators, Some(WideOperators { wide: wide.clone(), operators: operators_of, factors: factors.clone() }))
             }
         };
         let survey = &self.survey;
@@ -295,8 +295,8 @@ impl Moments {
     /// LᵀΣ̂_{T,ao,H}R of the moments that are kept for each pair.
     fn of_pairs(&self, pairs: &[ActionObservation], left: &Mat<f64>, right: &Mat<f64>) -> Vec<Operator> {
         let zero = Operator::zero(left.ncols(), right.ncols());
-        let Kept::Pairs(kept) = &self.kept else { return vec![zero; pairs.len()] };
-        let bases = OnSums::new(&self.features, left, right);
+        let OperatorStore::PerPair(kept) = &self.kept else { return vec![zero; pairs.len()] };
+        let bases = ScaledBases::new(&self.features, left, right);
         let of = |ao: &ActionObservation| kept.of(*ao).map_or_else(|| zero.clone(), |sums| Operator::of(sums, &bases));
         pairs.par_iter().map(of).collect()
     }
@@ -304,7 +304,7 @@ impl Moments {
     /// What is kept of operators, in new wide bases.
     fn in_bases(&self, pairs: &[ActionObservation], wide: &Wide) -> Vec<Operator> {
         let (left, right) = (&wide.tests.basis, &wide.histories.basis);
-        let Kept::Cores(cores) = &self.kept else { return self.of_pairs(pairs, left, right) };
+        let OperatorStore::Wide(cores) = &self.kept else { return self.of_pairs(pairs, left, right) };
         // L′ᵀψ ≈ L′ᵀD Lᵀψ
         let left = left.transpose() * padded(&cores.wide.tests.dual, left.nrows());
         let right = padded(&cores.wide.histories.dual, right.nrows()).transpose() * right;
@@ -357,9 +357,9 @@ impl Factors {
     }
 }
 
-impl Late {
-    fn new(weighting: Weighting) -> Late {
-        Late { episodes: empty_batch(weighting), is_full: false }
+impl BoundaryEpisodes {
+    fn new(weighting: Weighting) -> BoundaryEpisodes {
+        BoundaryEpisodes { episodes: empty_batch(weighting), is_full: false }
     }
 
     /// Keeps the episodes for which another rule of its kind would have other cuts.

@@ -89,16 +89,16 @@ fn transposed(basis: MatRef<'_, f64>, scales: &[f64]) -> Mat<f64> {
 }
 
 /// Lᵀ and Rᵀ for sums of features.
-pub(crate) struct OnSums {
+pub(crate) struct ScaledBases {
     lt: Mat<f64>,
     rt: Mat<f64>,
 }
 
-impl OnSums {
-    pub(crate) fn new(features: &Features, left: &Mat<f64>, right: &Mat<f64>) -> OnSums {
+impl ScaledBases {
+    pub(crate) fn new(features: &Features, left: &Mat<f64>, right: &Mat<f64>) -> ScaledBases {
         let scaled =
             |basis: &Mat<f64>, scales: Vec<f64>| Mat::from_fn(basis.ncols(), basis.nrows(), |i, j| scales[j] * basis[(j, i)]);
-        OnSums { lt: scaled(left, features.tests.scales()), rt: scaled(right, features.histories.scales()) }
+        ScaledBases { lt: scaled(left, features.tests.scales()), rt: scaled(right, features.histories.scales()) }
     }
 }
 
@@ -108,8 +108,8 @@ impl Operator {
     }
 
     /// From sums over all cuts of a pair: LᵀΣ̂_{T,ao,H}R.
-    pub(crate) fn of(sums: &PairSums, bases: &OnSums) -> Operator {
-        let OnSums { lt, rt } = bases;
+    pub(crate) fn of(sums: &PairSums, bases: &ScaledBases) -> Operator {
+        let ScaledBases { lt, rt } = bases;
         let (d_t, d_h) = (lt.ncols(), rt.ncols());
         let mut operator = match &sums.entries {
             Entries::Array(array) => {

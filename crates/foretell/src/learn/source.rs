@@ -48,7 +48,7 @@ pub(crate) enum Source<'a> {
 }
 
 /// What was met up to the end of a batch.
-pub(crate) struct Met<'a> {
+pub(crate) struct SeenSoFar<'a> {
     pub(crate) alphabet: &'a Alphabet,
     /// Where the next batch begins.
     pub(crate) position: Position,
@@ -62,13 +62,13 @@ impl Source<'_> {
         alphabet: Alphabet,
         begin: Position,
         weighting: Weighting,
-        mut work: impl FnMut(Met<'_>, &Episodes) -> Result<()> + Send,
+        mut work: impl FnMut(SeenSoFar<'_>, &Episodes) -> Result<()> + Send,
     ) -> Result<(Alphabet, u64)> {
         match self {
             Source::Held(alphabet, batches) => {
                 let done = batches.iter().position(|(_, end)| *end == begin).map_or(0, |last| last + 1);
                 for (batch, position) in &batches[done..] {
-                    work(Met { alphabet, position: *position }, batch)?;
+                    work(SeenSoFar { alphabet, position: *position }, batch)?;
                 }
                 Ok(((*alphabet).clone(), 0))
             }
@@ -79,7 +79,7 @@ impl Source<'_> {
                 refill(&mut batch, &mut reader)?;
                 while batch.len() > 0 {
                     let (alphabet, position) = (reader.alphabet().clone(), reader.position());
-                    let work = || work(Met { alphabet: &alphabet, position }, &batch);
+                    let work = || work(SeenSoFar { alphabet: &alphabet, position }, &batch);
                     let (read, worked) = rayon::join(|| refill(&mut next, &mut reader), work);
                     worked.and(read)?;
                     std::mem::swap(&mut batch, &mut next);
@@ -91,11 +91,11 @@ impl Source<'_> {
 }
 
 /// The batches of small logs, kept so that they need not be read again.
-pub(crate) struct Kept(Option<Vec<Held>>);
+pub(crate) struct BatchCache(Option<Vec<Held>>);
 
-impl Kept {
-    pub(crate) fn new() -> Kept {
-        Kept(Some(Vec::new()))
+impl BatchCache {
+    pub(crate) fn new() -> BatchCache {
+        BatchCache(Some(Vec::new()))
     }
 
     pub(crate) fn add(&mut self, batch: &Episodes, end: Position) {

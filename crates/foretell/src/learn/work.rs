@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::Pass;
 use super::moments::{self, Adjustment, Moments};
 use super::operators::Operator;
-use super::source::{Met, empty_batch};
+use super::source::{SeenSoFar, empty_batch};
 use crate::data::CutRule;
 use crate::error::Result;
 use crate::log::Position;
@@ -71,7 +71,7 @@ impl Work {
         (self.pass, self.position, self.episodes, self.steps) = (pass, Position::default(), 0, 0);
     }
 
-    pub(super) fn after(&mut self, episodes: usize, steps: usize, met: &Met<'_>) {
+    pub(super) fn after(&mut self, episodes: usize, steps: usize, met: &SeenSoFar<'_>) {
         self.position = met.position;
         self.episodes += episodes as u64;
         self.steps += steps as u64;

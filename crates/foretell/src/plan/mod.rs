@@ -7,7 +7,7 @@ mod tree_q;
 mod window;
 mod q;
 mod visits;
-mod foresight;
+mod comparison;
 mod greedy;
 mod translated;
 mod planner;

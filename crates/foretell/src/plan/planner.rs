@@ -5,9 +5,9 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use super::comparison::Comparison;
 use super::experience::{States, Steps};
 use super::fitted_q::{FittedQ, Round};
-use super::foresight::Foresight;
 use super::memory::{LastObservations, WithLast};
 use super::q::{Q, QFit};
 use super::translated::Translation;
@@ -217,8 +217,8 @@ fn suited(model: &Model, episodes: &[Trajectory], window: usize) -> Planner {
     if model.latent().is_none_or(|latent| !latent.pomdp.has_rewards() || latent.forgets_rewards()) {
         return Planner::FittedQ;
     }
-    match Foresight::of(model, episodes, window) {
-        Some(foresight) if foresight.model < foresight.best_window().1 => Planner::FittedQ,
+    match Comparison::of(model, episodes, window) {
+        Some(comparison) if comparison.model < comparison.best_window().1 => Planner::FittedQ,
         _ => Planner::PointBased,
     }
 }
@@ -293,14 +293,14 @@ fn settled(params: &PlanParams, model: &Model, episodes: &[Trajectory]) -> PlanP
     if params.regressor != Regressor::Auto {
         return params.clone();
     }
-    let foresight = match params.state {
+    let comparison = match params.state {
         StateKind::Last => None,
-        StateKind::Predictive | StateKind::Memory => Foresight::of(model, episodes, params.window),
+        StateKind::Predictive | StateKind::Memory => Comparison::of(model, episodes, params.window),
     };
-    let Some(foresight) = foresight else { return PlanParams { regressor: Regressor::Trees, ..params.clone() } };
-    let (window, pairs) = foresight.best_window();
+    let Some(comparison) = comparison else { return PlanParams { regressor: Regressor::Trees, ..params.clone() } };
+    let (window, pairs) = comparison.best_window();
     let regressor = match window {
-        _ if foresight.model > pairs => Regressor::Trees,
+        _ if comparison.model > pairs => Regressor::Trees,
         1 => Regressor::Table,
         _ => Regressor::Mean,
     };

@@ -11,7 +11,7 @@ use crate::parameters;
 
 /// How many latent states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Given", into = "String")]
+#[serde(try_from = "NumberOrText", into = "String")]
 pub enum StateCount {
     /// As many as foretell held-out episodes best.
     Auto,
@@ -43,18 +43,18 @@ impl FromStr for StateCount {
 /// A number of states as it may be written.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Given {
+enum NumberOrText {
     Number(i64),
     Text(String),
 }
 
-impl TryFrom<Given> for StateCount {
+impl TryFrom<NumberOrText> for StateCount {
     type Error = String;
 
-    fn try_from(given: Given) -> Result<StateCount, String> {
+    fn try_from(given: NumberOrText) -> Result<StateCount, String> {
         match given {
-            Given::Number(n) => n.to_string().parse(),
-            Given::Text(text) => text.parse(),
+            NumberOrText::Number(n) => n.to_string().parse(),
+            NumberOrText::Text(text) => text.parse(),
         }
     }
 }

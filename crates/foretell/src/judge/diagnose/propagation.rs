@@ -168,7 +168,7 @@ pub struct StepScore {
 }
 
 /// One step foretold.
-struct Foretold {
+struct StepPrediction {
     /// ln P(o ‖ a) by the model, and by n-grams of every length from 0.
     model: f64,
     ngrams: Vec<f64>,
@@ -178,21 +178,21 @@ struct Foretold {
 
 /// Scores each step of given episodes, which the model has not seen; also how many steps the n-gram looks back that foretells them best.
 pub(super) fn by_step(model: &Model, episodes: &[Trajectory]) -> (Vec<StepScore>, usize) {
-    let scored: Vec<Vec<Foretold>> = episodes.par_chunks(CHUNK).flat_map_iter(|zs| scored(model, zs)).collect();
+    let scored: Vec<Vec<StepPrediction>> = episodes.par_chunks(CHUNK).flat_map_iter(|zs| scored(model, zs)).collect();
     let longest = scored.iter().map(Vec::len).max().unwrap_or(0);
     let total = |length: usize| scored.iter().flatten().map(|step| step.ngrams[length]).sum::<f64>();
     let (best, _) = argmax((0..=model.ngram().length()).map(total));
     let step = |t: usize| {
         let here = scored.iter().filter_map(|steps| steps.get(t));
         let n = here.clone().count();
-        let mean = |of: &dyn Fn(&Foretold) -> f64| here.clone().map(of).sum::<f64>() / n as f64;
+        let mean = |of: &dyn Fn(&StepPrediction) -> f64| here.clone().map(of).sum::<f64>() / n as f64;
         let (model, ngram, lost) = (mean(&|step| step.model), mean(&|step| step.ngrams[best]), mean(&|step| step.lost));
         StepScore { step: t + 1, episodes: n as u64, model, ngram, lost }
     };
     ((0..longest).map(step).collect(), best)
 }
 
-fn scored(model: &Model, episodes: &[Trajectory]) -> Vec<Vec<Foretold>> {
+fn scored(model: &Model, episodes: &[Trajectory]) -> Vec<Vec<StepPrediction>> {
     let mut filter = PredictiveState::new(model);
     let mut ngrams: Vec<NGramFilter<'_>> = (0..=model.ngram().length()).map(|length| NGramFilter::new(model, length)).collect();
     let ln = |p: f64| p.max(f64::MIN_POSITIVE).ln();
@@ -202,7 +202,7 @@ fn scored(model: &Model, episodes: &[Trajectory]) -> Vec<Vec<Foretold>> {
         let step = |&ao: &ActionObservation| {
             let before = filter.lost();
             let (model, ngrams) = (ln(filter.update(ao)), ngrams.iter_mut().map(|ngram| ln(ngram.update(ao))).collect());
-            Foretold { model, ngrams, lost: (filter.lost() - before) as f64 }
+            StepPrediction { model, ngrams, lost: (filter.lost() - before) as f64 }
         };
         z.steps.iter().map(step).collect()
     };

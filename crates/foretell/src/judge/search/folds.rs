@@ -250,7 +250,7 @@ impl Fold {
         others().flat_map(|part| &part.counts).for_each(|(&ao, n)| *counts.entry(ao).or_insert(0) += n);
         let mut pairs: Vec<ActionObservation> = counts.keys().copied().collect();
         pairs.sort_unstable();
-        let (alphabet, names) = Met::of(all, &pairs);
+        let (alphabet, names) = SeenSoFar::of(all, &pairs);
         let own_pairs: Vec<ActionObservation> = pairs.iter().map(|&ao| names.pair(ao)).collect();
         let mut counter = Counter::new(ngram_length);
         others().for_each(|part| counter.merge(&part.counter, |o| names.observation(o.0)));
@@ -277,14 +277,14 @@ impl Fold {
 }
 
 /// How symbols are called where only those of some pairs are known; the others are beyond.
-struct Met {
+struct SeenSoFar {
     actions: Vec<u32>,
     observations: Vec<u32>,
 }
 
-impl Met {
+impl SeenSoFar {
     /// The alphabet of the pairs, in the order of that of all: sorted pairs stay sorted.
-    fn of(all: &Alphabet, pairs: &[ActionObservation]) -> (Alphabet, Met) {
+    fn of(all: &Alphabet, pairs: &[ActionObservation]) -> (Alphabet, SeenSoFar) {
         let mut alphabet = if all.observes_rewards() { Alphabet::observing_rewards() } else { Alphabet::default() };
         let (mut actions, mut observations) = (vec![false; all.actions().len()], vec![false; all.observations().len()]);
         for ao in pairs {
@@ -297,7 +297,7 @@ impl Met {
             if *met { alphabet.intern(&symbol.name, symbol.terminal).0 } else { u32::MAX }
         };
         let observations = all.observations().iter().zip(&observations).map(observation).collect();
-        (alphabet, Met { actions, observations })
+        (alphabet, SeenSoFar { actions, observations })
     }
 
     fn observation(&self, o: u32) -> crate::Observation {

@@ -6,7 +6,7 @@ use faer::Mat;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use super::{Cores, Factors, Kept, Late, Moments, padded};
+use super::{BoundaryEpisodes, Factors, Moments, OperatorStore, WideOperators, padded};
 use crate::data::{ActionObservation, Alphabet, CutRule, Episodes, Overlap, Vocabulary};
 use crate::error::{Error, Result};
 use crate::learn::bases::{MOST_WIDTH, Span, Wide};
@@ -85,9 +85,9 @@ impl Moments {
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let survey = &self.survey;
         let kept = match &self.kept {
-            Kept::Nothing => KeptKind::Nothing,
-            Kept::Pairs(_) => KeptKind::Pairs,
-            Kept::Cores(_) => KeptKind::Cores,
+            OperatorStore::Nothing => KeptKind::Nothing,
+            OperatorStore::PerPair(_) => KeptKind::Pairs,
+            OperatorStore::Wide(_) => KeptKind::Cores,
         };
         let header = Header {
             params: self.params.clone(),
@@ -101,7 +101,7 @@ impl Moments {
             room: self.rule.room,
             limit: self.rule.limit,
             kept,
-            has_factors: matches!(&self.kept, Kept::Cores(cores) if cores.factors.is_some()),
+            has_factors: matches!(&self.kept, OperatorStore::Wide(cores) if cores.factors.is_some()),
             width: self.width,
             late_is_full: self.late.is_full,
         };
@@ -125,9 +125,9 @@ impl Moments {
         }
         write_sums(&mut arrays, &self.sums);
         match &self.kept {
-            Kept::Nothing => {}
-            Kept::Pairs(kept) => write_pairs(&mut arrays, kept, &pairs, &self.features),
-            Kept::Cores(cores) => write_cores(&mut arrays, cores, &pairs, &self.features),
+            OperatorStore::Nothing => {}
+            OperatorStore::PerPair(kept) => write_pairs(&mut arrays, kept, &pairs, &self.features),
+            OperatorStore::Wide(cores) => write_cores(&mut arrays, cores, &pairs, &self.features),
         }
         write_episodes(&mut arrays, "late", &self.late.episodes);
         tensors::to_bytes(MOMENTS, header, &arrays)
@@ -172,13 +172,13 @@ impl Moments {
         moments.sums = Accumulator::new(&features, moments.sums.wanted);
         read_sums(&arrays, &mut moments.sums, &features)?;
         moments.kept = match header.kept {
-            KeptKind::Nothing => Kept::Nothing,
-            KeptKind::Pairs => Kept::Pairs(read_pairs(&arrays, &features, &pairs)?),
-            KeptKind::Cores => Kept::Cores(Box::new(read_cores(&arrays, &features, &pairs, header.has_factors)?)),
+            KeptKind::Nothing => OperatorStore::Nothing,
+            KeptKind::Pairs => OperatorStore::PerPair(read_pairs(&arrays, &features, &pairs)?),
+            KeptKind::Cores => OperatorStore::Wide(Box::new(read_cores(&arrays, &features, &pairs, header.has_factors)?)),
         };
         let mut episodes = empty_batch(params.weighting);
         read_episodes(&arrays, "late", &alphabet, &mut episodes)?;
-        moments.late = Late { episodes, is_full: header.late_is_full };
+        moments.late = BoundaryEpisodes { episodes, is_full: header.late_is_full };
         (moments.survey, moments.features) = (survey, features);
         Ok(moments)
     }
@@ -399,7 +399,7 @@ pub(crate) fn read_operators(arrays: &Arrays<'_>, n: usize, rows: usize, columns
 }
 
 /// Sequences and pairs that were met, but not summed yet, have zeros.
-fn write_cores(arrays: &mut Vec<Array>, cores: &Cores, pairs: &[ActionObservation], features: &Features) {
+fn write_cores(arrays: &mut Vec<Array>, cores: &WideOperators, pairs: &[ActionObservation], features: &Features) {
     let Wide { tests, histories } = &cores.wide;
     for (name, span, side) in [("tests", tests, &features.tests), ("histories", histories, &features.histories)] {
         write_matrix(arrays, &format!("wide.{name}"), &padded(&span.basis, side.rows()));
@@ -419,7 +419,7 @@ fn write_cores(arrays: &mut Vec<Array>, cores: &Cores, pairs: &[ActionObservatio
     }
 }
 
-fn read_cores(arrays: &Arrays<'_>, features: &Features, pairs: &[ActionObservation], has_factors: bool) -> Result<Cores> {
+fn read_cores(arrays: &Arrays<'_>, features: &Features, pairs: &[ActionObservation], has_factors: bool) -> Result<WideOperators> {
     let span = |name: &str, side: &Side| -> Result<Span> {
         let basis = read_matrix(arrays, &format!("wide.{name}"), side.rows())?;
         if has_factors {
@@ -440,7 +440,7 @@ fn read_cores(arrays: &Arrays<'_>, features: &Features, pairs: &[ActionObservati
             histories: arrays.sized("factors.histories", finite(arrays, "factors.histories")?, features.histories.rows())?,
         })
     });
-    Ok(Cores { factors: factors.transpose()?, wide, operators: pairs.iter().copied().zip(operators).collect() })
+    Ok(WideOperators { factors: factors.transpose()?, wide, operators: pairs.iter().copied().zip(operators).collect() })
 }
 
 pub(crate) fn write_episodes(arrays: &mut Vec<Array>, name: &str, episodes: &Episodes) {

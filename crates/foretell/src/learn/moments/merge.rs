@@ -1,6 +1,6 @@
 //! Moments of two logs become those of both.
 
-use super::{Kept, Moments};
+use super::{Moments, OperatorStore};
 use crate::data::{EMPTY, Renaming, Vocabulary};
 use crate::error::{Error, Result};
 use crate::model::{LearnParams, Weighting};
@@ -42,7 +42,7 @@ impl Moments {
         });
         self.sums.merge(&other.sums, |t| tests.renamed(t), |h| histories.renamed(h));
         let pairs = self.survey.pairs();
-        if let (Kept::Pairs(ours), Kept::Pairs(theirs)) = (&mut self.kept, &other.kept) {
+        if let (OperatorStore::PerPair(ours), OperatorStore::PerPair(theirs)) = (&mut self.kept, &other.kept) {
             ours.reserve(&self.features, &pairs);
             for (&ao, &slot) in &theirs.slots {
                 let (ours, theirs) = (&mut ours.sums[ours.slots[&renaming.pair(ao)]], &theirs.sums[slot]);

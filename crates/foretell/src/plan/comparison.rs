@@ -12,18 +12,18 @@ const MOST_HELD_OUT: usize = 500;
 const LEAST: f64 = 1e-6;
 
 /// Sums of ln P(o ‖ a, past) over held-out episodes.
-pub(super) struct Foresight {
+pub(super) struct Comparison {
     /// Of the model.
     pub(super) model: f64,
     /// Of n-grams, which know the last 1, 2, … pairs.
     pub(super) pairs: Vec<f64>,
 }
 
-impl Foresight {
+impl Comparison {
     /// On episodes over the model's alphabet. The n-grams are counted in those that are not held out; the model has learned from all
     /// of them, an advantage that it keeps on purpose: a model that predicts a little worse may still remember what decides.
     /// `None` if the model was learned from other logs: then there is nothing to compare.
-    pub(super) fn of(model: &Model, episodes: &[Trajectory], longest: usize) -> Option<Foresight> {
+    pub(super) fn of(model: &Model, episodes: &[Trajectory], longest: usize) -> Option<Comparison> {
         let steps: usize = episodes.iter().map(|z| z.steps.len()).sum();
         let symbols = model.alphabet().observations().len();
         let is_known = |z: &Trajectory| z.steps.iter().all(|ao| ao.observation.index() < symbols);
@@ -54,7 +54,7 @@ impl Foresight {
             state.reset();
             z.steps.iter().map(|&ao| state.update(ao).max(LEAST).ln()).sum::<f64>()
         });
-        Some(Foresight { model: by_model.sum(), pairs })
+        Some(Comparison { model: by_model.sum(), pairs })
     }
 
     /// The number of pairs by which the logs are best foretold, and how well.
