@@ -1,14 +1,12 @@
 //! The commands as a user types them, run on files of their own.
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::process::{Command, Stdio};
 
+use crate::support::{Folder, SMALL, learn, parsed};
 use foretell::LearnParams;
 use serde_json::{Value, json};
-use support::{Folder, SMALL, learn, parsed};
 
 fn keys(value: &Value) -> BTreeSet<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()
@@ -359,7 +357,7 @@ fn a_policy_is_watched_through_a_pipe() {
         let args = [&["watch", policy, "--domain", domain], flags].concat();
         folder.run(&args, b"")
     };
-    let text = |ran: support::Ran| String::from_utf8(ran.out).unwrap();
+    let text = |ran: crate::support::Ran| String::from_utf8(ran.out).unwrap();
     let maze = |flags: &[&str]| text(watch("policy.safetensors", "colored-gridworld", flags));
     let said = maze(&["--seed", "4", "--max-steps", "5", "--episodes", "2"]);
     insta::assert_snapshot!(said);

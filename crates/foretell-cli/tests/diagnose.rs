@@ -1,9 +1,7 @@
 //! `diagnose` as a user types it.
 
-mod support;
-
+use crate::support::{Folder, SMALL, parsed};
 use serde_json::json;
-use support::{Folder, SMALL, parsed};
 
 #[test]
 fn a_diagnosis_is_said_in_words() {

@@ -1,9 +1,7 @@
 //! Everything a user gets wrong has a message that says what and what to do, an exit code, and leaves nothing behind.
 #![cfg(unix)] // the messages of the system are in the snapshot
 
-mod support;
-
-use support::{Folder, SMALL};
+use crate::support::{Folder, SMALL};
 
 /// Each a command line; the arguments are divided by `|`, since some hold spaces or are empty.
 const FAILURES: &[&str] = &[

@@ -1,16 +1,14 @@
 //! Work that is killed at any moment goes on, and ends with what it would have ended with.
 #![cfg(unix)] // SIGKILL
 
-mod support;
-
 use std::fs;
 use std::process::Child;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use crate::support::{Folder, SMALL};
 use foretell::{Rng, Seed};
 use serde_json::Value;
-use support::{Folder, SMALL};
 
 /// How often a command is killed.
 const KILLS: usize = 20;

@@ -1,10 +1,8 @@
 //! Logs in many files are the same as in one: shards, folders and patterns.
 
-mod support;
-
 use std::fs;
 
-use support::{Folder, SMALL};
+use crate::support::{Folder, SMALL};
 
 const SAMPLE: [&str; 8] = ["sample", "colored-gridworld", "--episodes", "1234", "--seed", "5", "-o", "logs/part"];
 

@@ -1,9 +1,7 @@
 //! Pages about models, policies and runs: what is on them, and what is not.
 
-mod support;
-
+use crate::support::{Folder, SMALL, parsed};
 use serde_json::{Value, json};
-use support::{Folder, SMALL, parsed};
 
 /// The data of a page, as the browser reads it.
 fn data(html: &str) -> Value {

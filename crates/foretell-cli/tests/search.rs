@@ -1,11 +1,9 @@
 //! `foretell search` and `learn --config`, as a user types them.
 
-mod support;
-
 use std::fs;
 
+use crate::support::{Folder, parsed};
 use serde_json::Value;
-use support::{Folder, parsed};
 
 /// A search that is quick: small dimensions, few choices, and no clock.
 const QUICK: [&str; 12] = [

@@ -1,9 +1,7 @@
 //! Models that take in other logs, as a user types it.
 
-mod support;
-
+use crate::support::{Folder, SMALL, learn, parsed};
 use serde_json::{Value, json};
-use support::{Folder, SMALL, learn, parsed};
 
 #[test]
 fn updates_and_merges_write_the_bytes_of_learning_from_all_logs() {

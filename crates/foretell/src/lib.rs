@@ -31,11 +31,11 @@
 //! | paper | here |
 //! |---|---|
 //! | z ∈ Z; a, o, ao | [`Trajectory`]; [`Action`], [`Observation`], [`ActionObservation`] |
-//! | h ∈ H, τ ∈ T | [`Cut::history`], prefixes of [`Cut::future`] |
+//! | h ∈ H, τ ∈ T | what stands before and after the cuts of a trajectory ([`CutRule`]) |
 //! | φ_T, φ_H | [`Projection`], for tests and histories independently |
 //! | d_T, d_H, d′ | [`LearnParams::test_dim`], [`LearnParams::history_dim`], [`LearnParams::rank`] |
-//! | c₁ (or c_*), c_∞ | [`Model::initial`], [`Model::normalizer`] |
-//! | C_ao; C_⋆ | [`Model::operator`]; [`Model::step_operator`] |
+//! | c₁ (or c_*), c_∞ | [`Linear::initial`](model::Linear::initial), [`Linear::normalizer`](model::Linear::normalizer) |
+//! | C_ao; C_⋆ | [`Linear::operator`](model::Linear::operator); [`Linear::step_operator`](model::Linear::step_operator) |
 //! | c_t | the state of [`PredictiveState`] |
 //!
 //! Results are bit-identical for any number of threads (those of the current rayon pool).
@@ -61,7 +61,7 @@ pub mod judge;
 pub mod agent;
 
 pub use agent::{Agent, AgentOverrides, AgentParams};
-pub use data::{Action, ActionObservation, Alphabet, Cut, CutRule, End, Observation, ObservationSymbol, Trajectory};
+pub use data::{Action, ActionObservation, Alphabet, CutRule, End, Observation, ObservationSymbol, Trajectory};
 pub use domains::Domain;
 pub use error::{Error, Result};
 pub use judge::search::Search;

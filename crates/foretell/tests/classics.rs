@@ -1,10 +1,8 @@
 //! float-reset, the T-maze and RockSample against closed forms and published values.
 
-use dp::{always, assert_close, best, qmdp, uniform, value};
+use crate::dp::{always, assert_close, best, qmdp, uniform, value};
 use foretell::domains::{self, rock_sample::RockSample, t_maze::TMaze};
 use foretell::{Action, ActionObservation, Belief, Filter, Observation, Pomdp, Predict, Seed};
-
-mod dp;
 
 /// Rounding of sums of a few hundred products.
 const ROUNDING: f64 = 1e-9;

@@ -1,10 +1,8 @@
 //! The management of migratory birds against its rules, computed anew, and against known returns.
 
-use dp::{always, assert_close, best, qmdp, uniform, value};
+use crate::dp::{always, assert_close, best, qmdp, uniform, value};
 use foretell::domains::migration::{Flyway, Migration};
 use foretell::{Action, Pomdp, domains};
-
-mod dp;
 
 /// Half a unit of the last digit of the known returns.
 const PRINTED: f64 = 0.0501;

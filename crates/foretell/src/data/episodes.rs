@@ -8,6 +8,14 @@ use crate::error::{Error, Result};
 /// Steps read before they are worked on: large enough to share among threads, small enough to stay in cache.
 const BATCH_STEPS: usize = 1 << 14;
 
+/// One of that many episodes is held out.
+pub(crate) const HELD_OUT: u64 = 10;
+
+/// Whether the `i`-th episode, counted from 0, is held out: the last of every ten.
+pub(crate) fn is_held_out(i: u64) -> bool {
+    i % HELD_OUT == HELD_OUT - 1
+}
+
 /// Episodes laid end to end, without their rewards.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Episodes {

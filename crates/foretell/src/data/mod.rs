@@ -7,10 +7,10 @@ mod episodes;
 mod translation;
 mod sequence;
 
-pub(crate) use episodes::{Episode, Episodes};
+pub(crate) use episodes::{Episode, Episodes, HELD_OUT, is_held_out};
 pub(crate) use overlap::Overlap;
 pub use overlap::Propensities;
 pub(crate) use sequence::{EMPTY, Fingerprints, Vocabulary, extend, mix};
 pub use symbols::{Action, ActionObservation, Alphabet, Observation, ObservationSymbol};
-pub use trajectory::{Cut, CutRule, End, Trajectory};
-pub(crate) use translation::Renaming;
+pub use trajectory::{CutRule, End, Trajectory};
+pub(crate) use translation::Translation;

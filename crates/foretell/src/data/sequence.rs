@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::symbols::{ActionObservation, Alphabet};
+use super::symbols::{Action, ActionObservation, Alphabet, ObservationSymbol};
 
 /// Key of the empty sequence, whichever way sequences are named.
 pub(crate) const EMPTY: u64 = 0;
@@ -20,7 +20,7 @@ pub(crate) struct Fingerprints {
 impl Fingerprints {
     pub(crate) fn of(alphabet: &Alphabet) -> Fingerprints {
         // Seeds keep the three kinds of names apart.
-        let observation = |s: &crate::ObservationSymbol| xxh3_64_with_seed(s.name.as_bytes(), if s.terminal { 3 } else { 2 });
+        let observation = |s: &ObservationSymbol| xxh3_64_with_seed(s.name.as_bytes(), if s.terminal { 3 } else { 2 });
         Fingerprints {
             actions: alphabet.actions().iter().map(|name| xxh3_64_with_seed(name.as_bytes(), 1)).collect(),
             observations: alphabet.observations().iter().map(observation).collect(),
@@ -32,7 +32,7 @@ impl Fingerprints {
         (self.actions.len(), self.observations.len())
     }
 
-    pub(crate) fn action(&self, a: crate::Action) -> u64 {
+    pub(crate) fn action(&self, a: Action) -> u64 {
         self.actions[a.index()]
     }
 

@@ -27,36 +27,7 @@ pub struct Trajectory {
     pub end: End,
 }
 
-/// A place in a trajectory where a history ends and tests begin.
-#[derive(Clone, Copy, Debug)]
-pub struct Cut<'a> {
-    steps: &'a [ActionObservation],
-    t: usize,
-}
-
-impl<'a> Cut<'a> {
-    /// h = ao_1 … ao_t
-    pub fn history(&self) -> &'a [ActionObservation] {
-        &self.steps[..self.t]
-    }
-
-    /// ao_{t+1}
-    pub fn next(&self) -> ActionObservation {
-        self.steps[self.t]
-    }
-
-    /// ao_{t+1} ao_{t+2} …: its prefixes are the tests that succeed after the history.
-    pub fn future(&self) -> &'a [ActionObservation] {
-        &self.steps[self.t..]
-    }
-
-    /// ao_{t+2} ao_{t+3} …: its prefixes are the tests that succeed after the history and `next`.
-    pub fn after_next(&self) -> &'a [ActionObservation] {
-        &self.steps[self.t + 1..]
-    }
-}
-
-/// Which cuts of a trajectory are used: the one convention all sums of the learner share.
+/// Which cuts of a trajectory, where a history ends and tests begin, are used: the one convention all sums of the learner share.
 ///
 /// A cut at t needs room for `next` and for the longest test, t + 1 + `room` ≤ L. If late histories could not see
 /// long tests, the rank of Σ_TH would be inflated. After termination nothing happens, which is known, so a
@@ -84,13 +55,6 @@ impl CutRule {
     }
 }
 
-impl Trajectory {
-    /// The places where it is cut into a history, the next step and a future.
-    pub fn cuts(&self, rule: CutRule) -> impl Iterator<Item = Cut<'_>> {
-        (0..rule.count(self.steps.len(), self.end)).map(|t| Cut { steps: &self.steps, t })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,17 +68,5 @@ mod tests {
         assert_eq!(rule.count(13, End::Terminated), 11); // but t = 11, 12 would be kept only because it ended there
         assert_eq!(CutRule { limit: None, ..rule }.count(13, End::Terminated), 13);
         assert_eq!(CutRule::RAGGED.count(13, End::Truncated), 13);
-    }
-
-    #[test]
-    fn a_cut_splits_the_steps_without_loss() {
-        let steps: Vec<_> = (0..5).map(|i| ActionObservation::new(i, 0)).collect();
-        let z = Trajectory { steps: steps.clone(), rewards: vec![None; 5], action_probabilities: vec![], end: End::Truncated };
-        for (t, cut) in z.cuts(CutRule { room: 1, limit: None }).enumerate() {
-            assert_eq!(cut.history(), &steps[..t]);
-            assert_eq!(cut.next(), steps[t]);
-            assert_eq!(cut.future(), &steps[t..]);
-            assert_eq!(cut.after_next(), &steps[t + 1..]);
-        }
     }
 }

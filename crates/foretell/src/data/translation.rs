@@ -1,39 +1,51 @@
-//! The same names under other numbers.
+//! From the symbols of one alphabet to those of another, by name.
 
 use super::symbols::{Action, ActionObservation, Alphabet, Observation};
 
-/// How the symbols of one alphabet are called in another.
-pub(crate) struct Renaming {
-    actions: Vec<Action>,
-    observations: Vec<Observation>,
+/// What the symbols of one alphabet are in another; `None` where it does not have them.
+#[derive(Clone, Debug)]
+pub(crate) struct Translation {
+    actions: Vec<Option<Action>>,
+    observations: Vec<Option<Observation>>,
 }
 
-impl Renaming {
-    /// Adds the names of `from` that are new behind those of `to`.
-    pub(crate) fn new(from: &Alphabet, to: &mut Alphabet) -> Renaming {
-        let actions = from.actions().iter().map(|name| to.intern_action(name)).collect();
-        let mut intern = |name: &str, terminal: bool| match terminal {
-            true => to.intern_terminal_observation(name),
-            false => to.intern_observation(name),
-        };
-        let observations = from.observations().iter().map(|symbol| intern(&symbol.name, symbol.terminal)).collect();
-        Renaming { actions, observations }
+impl Translation {
+    /// Between two alphabets as they are.
+    pub(crate) fn between(from: &Alphabet, to: &Alphabet) -> Translation {
+        Translation {
+            actions: from.actions().iter().map(|name| to.action(name)).collect(),
+            observations: from.observations().iter().map(|symbol| to.same_observation(symbol)).collect(),
+        }
     }
 
-    /// A pair of the first alphabet.
-    pub(crate) fn pair(&self, ao: ActionObservation) -> ActionObservation {
-        self.known_pair(ao).expect("the pair is one of the alphabet")
+    /// Adds the names of `from` that are new behind those of `to`: every symbol has a translation.
+    pub(crate) fn adding(from: &Alphabet, to: &mut Alphabet) -> Translation {
+        from.actions().iter().for_each(|name| {
+            to.intern_action(name);
+        });
+        from.observations().iter().for_each(|symbol| {
+            to.intern(&symbol.name, symbol.terminal);
+        });
+        Translation::between(from, to)
     }
 
-    /// The same; `None` if the alphabet does not have it.
-    pub(crate) fn known_pair(&self, ao: ActionObservation) -> Option<ActionObservation> {
-        let action = *self.actions.get(ao.action.index())?;
-        let observation = *self.observations.get(ao.observation.index())?;
-        Some(ActionObservation { action, observation })
+    /// An action in the other alphabet.
+    pub(crate) fn action(&self, a: Action) -> Option<Action> {
+        self.actions.get(a.index()).copied().flatten()
     }
 
-    /// An observation of the first alphabet.
-    pub(crate) fn observation(&self, o: Observation) -> Observation {
-        self.observations[o.index()]
+    /// An observation in the other alphabet.
+    pub(crate) fn observation(&self, o: Observation) -> Option<Observation> {
+        self.observations.get(o.index()).copied().flatten()
+    }
+
+    /// A pair in the other alphabet, if it has both symbols.
+    pub(crate) fn pair(&self, ao: ActionObservation) -> Option<ActionObservation> {
+        Some(ActionObservation { action: self.action(ao.action)?, observation: self.observation(ao.observation)? })
+    }
+
+    /// A pair that the other alphabet has.
+    pub(crate) fn known_pair(&self, ao: ActionObservation) -> ActionObservation {
+        self.pair(ao).expect("both alphabets have the pair")
     }
 }

@@ -6,11 +6,11 @@
 //! `t-maze:length=20`, `rocksample:size=5,rocks=3,seed=1`. Files in Cassandra's `.POMDP` format and maps of mazes are domains
 //! too.
 
+mod settings;
 pub mod grid;
 pub mod migration;
 pub mod pocman;
 pub mod rock_sample;
-mod settings;
 pub mod t_maze;
 
 use std::path::Path;

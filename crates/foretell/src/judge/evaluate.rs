@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::data::{ActionObservation, Alphabet, Trajectory};
+use crate::data::{ActionObservation, Alphabet, Observation, Trajectory, Translation};
 use crate::error::{Error, Result};
 use crate::log::Logs;
 use crate::math::Z95;
@@ -99,7 +99,7 @@ pub fn score(model: &Model, logs: &Logs, truth: Option<&Pomdp>) -> Result<Score>
         if held.is_empty() {
             break;
         }
-        let translation = truth.map(|pomdp| Translation::new(reader.alphabet(), pomdp)).transpose()?;
+        let translation = truth.map(|pomdp| Truth::new(reader.alphabet(), pomdp)).transpose()?;
         let parts: Vec<Tally> = held.par_chunks(CHUNK).map(|zs| Tally::of(model, zs, translation.as_ref())).collect();
         parts.into_iter().for_each(|part| tally.merge(part));
     }
@@ -254,7 +254,7 @@ impl Tally {
         }
     }
 
-    fn of(model: &Model, zs: &[Trajectory], truth: Option<&Translation<'_>>) -> Tally {
+    fn of(model: &Model, zs: &[Trajectory], truth: Option<&Truth<'_>>) -> Tally {
         let mut tally = Tally::new(model.ngram().length());
         tally.add_model(model, zs, truth);
         let mut uniform = UniformFilter::of(model);
@@ -275,7 +275,7 @@ impl Tally {
     }
 
     /// The model itself, with its calibration and the spread of its ensemble.
-    fn add_model(&mut self, model: &Model, zs: &[Trajectory], truth: Option<&Translation<'_>>) {
+    fn add_model(&mut self, model: &Model, zs: &[Trajectory], truth: Option<&Truth<'_>>) {
         let mut exact = truth.filter(|_| model.ensemble().is_some()).map(|truth| (truth, Belief::new(truth.pomdp)));
         let (actions, symbols) = (model.alphabet().actions().len(), model.alphabet().observations().len());
         let mut filter = PredictiveState::new(model);
@@ -340,41 +340,37 @@ fn probabilities<'a>(filter: &'a mut impl Predict, steps: &'a [ActionObservation
     steps.iter().map(|&ao| filter.update(ao))
 }
 
-/// From the symbols of logs to those of an exact model, by name.
-struct Translation<'p> {
+/// An exact model, and the symbols of logs as it names them.
+struct Truth<'p> {
     pomdp: &'p Pomdp,
-    actions: Vec<u32>,
-    observations: Vec<Option<u32>>,
+    translation: Translation,
 }
 
-impl<'p> Translation<'p> {
+impl<'p> Truth<'p> {
     fn new(from: &Alphabet, pomdp: &'p Pomdp) -> Result<Self> {
         let to = pomdp.alphabet();
         if from.observes_rewards() && from.observations().iter().all(|symbol| to.same_observation(symbol).is_none()) {
             let problem = "the model's observations tell rewards, those of the exact model do not";
             return Err(Error::data(problem, "score it without the exact model"));
         }
-        let action = |name: &String| {
-            let known = to.actions().iter().map(String::as_str);
-            to.action(name).map(|a| a.0).ok_or_else(|| Error::unknown("action", name, known))
-        };
-        let observation = |s: &crate::ObservationSymbol| to.same_observation(s).map(|o| o.0);
-        Ok(Translation {
-            pomdp,
-            actions: from.actions().iter().map(action).collect::<Result<_>>()?,
-            observations: from.observations().iter().map(observation).collect(),
-        })
+        let unknown = from.actions().iter().find(|name| to.action(name).is_none());
+        match unknown {
+            Some(name) => Err(Error::unknown("action", name, to.actions().iter().map(String::as_str))),
+            None => Ok(Truth { pomdp, translation: Translation::between(from, to) }),
+        }
     }
 
     /// The probability of an observation of the logs among those of the exact model.
     fn of(&self, probabilities: &[f64], o: usize) -> f64 {
-        self.observations[o].map_or(0.0, |o| probabilities[o as usize])
+        self.translation.observation(Observation(o as u32)).map_or(0.0, |o| probabilities[o.index()])
     }
 
     /// An observation the exact model does not know becomes one beyond its alphabet, which it gives probability 0.
     fn translate(&self, ao: ActionObservation) -> ActionObservation {
-        let o = self.observations[ao.observation.index()].unwrap_or(u32::MAX);
-        ActionObservation::new(self.actions[ao.action.index()], o)
+        ActionObservation {
+            action: self.translation.action(ao.action).expect("it knows all actions, checked in Truth::new"),
+            observation: self.translation.observation(ao.observation).unwrap_or(Observation(u32::MAX)),
+        }
     }
 }
 

@@ -82,14 +82,14 @@ fn moments_of(zs: &[Trajectory], params: &LearnParams) -> Vec<Moment> {
         History::Prefix => vec![h.to_vec()],
         History::Suffix => (1..=params.history_length.min(h.len())).map(|k| h[h.len() - k..].to_vec()).collect(),
     };
-    let cut = |cut: crate::Cut<'_>| Moment {
-        tests: prefixes(cut.future(), params.max_test_length),
-        histories: histories(cut.history()),
-        at_start: cut.history().is_empty(),
-        next: cut.next(),
-        tests_after: prefixes(cut.after_next(), params.max_test_length),
+    let cut = |z: &Trajectory, t: usize| Moment {
+        tests: prefixes(&z.steps[t..], params.max_test_length),
+        histories: histories(&z.steps[..t]),
+        at_start: t == 0,
+        next: z.steps[t],
+        tests_after: prefixes(&z.steps[t + 1..], params.max_test_length),
     };
-    zs.iter().flat_map(|z| z.cuts(rule)).map(cut).collect()
+    zs.iter().flat_map(|z| (0..rule.count(z.steps.len(), z.end)).map(|t| cut(z, t))).collect()
 }
 
 /// Φ as a dense matrix: one column for each sequence, in the given order.

@@ -23,12 +23,12 @@ pub(crate) struct Batch<'e> {
     prefixes: Vec<u64>,
     /// ρ of each step, how much likelier its action would have been if all were taken alike; empty where steps are not weighted.
     ratios: Vec<f64>,
-    pub(crate) episodes: Vec<Episode>,
+    pub(crate) episodes: Vec<EpisodeCuts>,
 }
 
 /// One trajectory of a [`Batch`], or some of its cuts.
 #[derive(Clone, Debug)]
-pub(crate) struct Episode {
+pub(crate) struct EpisodeCuts {
     pub(crate) first: usize,
     pub(crate) end: usize,
     /// How many steps are before them.
@@ -38,7 +38,7 @@ pub(crate) struct Episode {
 
 /// A cut of a [`Batch`]: the history is `first..at`, tests start at `at`, and the episode ends at `end`.
 #[derive(Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct Cut {
     pub(crate) first: usize,
     pub(crate) at: usize,
     pub(crate) end: usize,
@@ -53,15 +53,15 @@ impl Batch<'_> {
     }
 
     /// The cuts of all episodes, in order.
-    pub(crate) fn places(&self) -> impl Iterator<Item = Place> + '_ {
-        self.episodes.iter().flat_map(Episode::places)
+    pub(crate) fn cuts(&self) -> impl Iterator<Item = Cut> + '_ {
+        self.episodes.iter().flat_map(EpisodeCuts::cuts)
     }
 }
 
-impl Episode {
-    pub(crate) fn places(&self) -> impl Iterator<Item = Place> + use<> {
-        let Episode { first, end, weight, .. } = *self;
-        (first + self.cuts.start..first + self.cuts.end).map(move |at| Place { first, at, end, weight })
+impl EpisodeCuts {
+    pub(crate) fn cuts(&self) -> impl Iterator<Item = Cut> + use<> {
+        let EpisodeCuts { first, end, weight, .. } = *self;
+        (first + self.cuts.start..first + self.cuts.end).map(move |at| Cut { first, at, end, weight })
     }
 }
 
@@ -189,7 +189,7 @@ impl Features {
         for z in episodes.iter() {
             let end = first + z.steps.len();
             let (cuts, weight) = cuts(&z);
-            batch.episodes.push(Episode { first, end, cuts, weight });
+            batch.episodes.push(EpisodeCuts { first, end, cuts, weight });
             first = end;
         }
         if self.history == History::Prefix {
@@ -216,30 +216,30 @@ impl Features {
     /// Adds the tests and suffix histories of the batch's cuts to the vocabularies of identity projections; also the tests that
     /// follow `next`, if asked for. (Those of them that are never met at a cut have rows of zeros in Σ̂_TH.)
     pub(crate) fn learn_words(&mut self, batch: &Batch<'_>, after_next: bool) {
-        for place in batch.places() {
+        for cut in batch.cuts() {
             if self.tests.is_identity() {
-                self.learn_tests(batch, place);
+                self.learn_tests(batch, cut);
             }
             if self.tests.is_identity() && after_next {
-                self.learn_tests(batch, Place { at: place.at + 1, ..place });
+                self.learn_tests(batch, Cut { at: cut.at + 1, ..cut });
             }
             if self.histories.is_identity() && self.history == History::Suffix {
-                self.learn_suffixes(batch, place);
+                self.learn_suffixes(batch, cut);
             }
         }
     }
 
-    fn learn_tests(&mut self, batch: &Batch<'_>, place: Place) {
+    fn learn_tests(&mut self, batch: &Batch<'_>, cut: Cut) {
         let mut node = EMPTY;
-        for &step in &batch.steps[place.at..place.end.min(place.at + self.max_test_length)] {
+        for &step in &batch.steps[cut.at..cut.end.min(cut.at + self.max_test_length)] {
             node = self.tests.vocabulary.intern(node, step);
         }
     }
 
-    fn learn_suffixes(&mut self, batch: &Batch<'_>, place: Place) {
-        for k in 1..=self.history_length.min(place.at - place.first) {
+    fn learn_suffixes(&mut self, batch: &Batch<'_>, cut: Cut) {
+        for k in 1..=self.history_length.min(cut.at - cut.first) {
             let mut node = EMPTY;
-            for &step in &batch.steps[place.at - k..place.at] {
+            for &step in &batch.steps[cut.at - k..cut.at] {
                 node = self.histories.vocabulary.intern(node, step);
             }
         }
@@ -264,13 +264,13 @@ impl Features {
 
     /// Calls `f` with the key of every history, but the null one, that ends before step `at`.
     #[inline(always)]
-    pub(crate) fn each_history(&self, batch: &Batch<'_>, place: Place, mut f: impl FnMut(u64)) {
+    pub(crate) fn each_history(&self, batch: &Batch<'_>, cut: Cut, mut f: impl FnMut(u64)) {
         match self.history {
-            History::Prefix if place.at > place.first => f(batch.prefixes[place.at]),
+            History::Prefix if cut.at > cut.first => f(batch.prefixes[cut.at]),
             History::Prefix => {}
             History::Suffix => {
-                for k in 1..=self.history_length.min(place.at - place.first) {
-                    let mut steps = place.at - k..place.at;
+                for k in 1..=self.history_length.min(cut.at - cut.first) {
+                    let mut steps = cut.at - k..cut.at;
                     if let Some(key) = steps.try_fold(EMPTY, |key, i| self.histories.extend(key, batch.steps[i], batch.pairs[i]))
                     {
                         f(key);
@@ -285,8 +285,8 @@ impl Features {
     /// Prefix histories have one: 1 for the null history if all episodes start alike (`Start::Fixed`), 1 for every
     /// history if not (`Start::Mixed`). Suffix histories have both, in this order, since the empty suffix ends every past.
     #[inline(always)]
-    pub(crate) fn specials(&self, place: Place) -> [f64; 2] {
-        let at_start = if place.at == place.first { 1.0 } else { 0.0 };
+    pub(crate) fn specials(&self, cut: Cut) -> [f64; 2] {
+        let at_start = if cut.at == cut.first { 1.0 } else { 0.0 };
         match (self.history, self.start) {
             (History::Prefix, Start::Fixed) => [at_start, 0.0],
             (History::Prefix, Start::Mixed) => [1.0, 0.0],
@@ -305,12 +305,12 @@ impl Features {
     }
 
     /// out = χ of the cut, in units of [`Side::scales`]
-    pub(crate) fn fill_histories(&self, batch: &Batch<'_>, place: Place, out: &mut [f64]) {
+    pub(crate) fn fill_histories(&self, batch: &Batch<'_>, cut: Cut, out: &mut [f64]) {
         with_wide_vectors(|| {
             out.fill(0.0);
             let (specials, columns) = out.split_at_mut(self.histories.specials);
-            specials.copy_from_slice(&self.specials(place)[..specials.len()]);
-            self.each_history(batch, place, |key| self.histories.columns.add(key, 1.0, columns));
+            specials.copy_from_slice(&self.specials(cut)[..specials.len()]);
+            self.each_history(batch, cut, |key| self.histories.columns.add(key, 1.0, columns));
         });
     }
 
@@ -326,13 +326,13 @@ impl Features {
 
     /// Calls `f` with each non-zero (row, value) of χ, where columns have a single non-zero.
     #[inline(always)]
-    pub(crate) fn each_history_entry(&self, batch: &Batch<'_>, place: Place, mut f: impl FnMut(usize, f64)) {
-        for (row, value) in self.specials(place).into_iter().enumerate() {
+    pub(crate) fn each_history_entry(&self, batch: &Batch<'_>, cut: Cut, mut f: impl FnMut(usize, f64)) {
+        for (row, value) in self.specials(cut).into_iter().enumerate() {
             if value != 0.0 {
                 f(row, value);
             }
         }
-        self.each_history(batch, place, |key| {
+        self.each_history(batch, cut, |key| {
             let (row, value) = self.histories.entry(key);
             f(row, value);
         });
@@ -340,7 +340,7 @@ impl Features {
 }
 
 impl Features {
-    /// The non-zeros of ψ in place of what `out` has; `buffer` is only memory.
+    /// The non-zeros of ψ in cut of what `out` has; `buffer` is only memory.
     pub(crate) fn sparse_tests(
         &self,
         batch: &Batch<'_>,
@@ -359,15 +359,15 @@ impl Features {
         }
     }
 
-    /// The non-zeros of χ in place of what `out` has; `buffer` is only memory.
-    pub(crate) fn sparse_histories(&self, batch: &Batch<'_>, place: Place, buffer: &mut Vec<f64>, out: &mut Vec<(u32, f64)>) {
+    /// The non-zeros of χ in cut of what `out` has; `buffer` is only memory.
+    pub(crate) fn sparse_histories(&self, batch: &Batch<'_>, cut: Cut, buffer: &mut Vec<f64>, out: &mut Vec<(u32, f64)>) {
         out.clear();
         if self.histories.is_dense() {
             buffer.resize(self.histories.rows(), 0.0);
-            self.fill_histories(batch, place, buffer);
+            self.fill_histories(batch, cut, buffer);
             out.extend(non_zeros(buffer));
         } else {
-            self.each_history_entry(batch, place, |row, value| out.push((row as u32, value)));
+            self.each_history_entry(batch, cut, |row, value| out.push((row as u32, value)));
         }
     }
 }
@@ -382,4 +382,31 @@ fn non_zeros(values: &[f64]) -> impl Iterator<Item = (u32, f64)> {
 #[inline(always)]
 fn with_wide_vectors(work: impl FnOnce()) {
     pulp::Arch::new().dispatch(work);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{End, Trajectory};
+
+    #[test]
+    fn cuts_split_the_steps_of_each_episode_without_loss() {
+        let mut alphabet = Alphabet::default();
+        (0..5).for_each(|i| {
+            alphabet.intern_action(&i.to_string());
+        });
+        alphabet.intern_observation("o");
+        let mut episodes = Episodes::default();
+        for length in [5, 3] {
+            let steps = (0..length).map(|i| ActionObservation::new(i, 0)).collect::<Vec<_>>();
+            let rewards = vec![None; steps.len()];
+            episodes.push(&Trajectory { steps, rewards, action_probabilities: vec![], end: End::Truncated }, 1.0).unwrap();
+        }
+        let mut features = Features::new(&LearnParams::default(), &alphabet);
+        let batch = features.batch(&episodes, CutRule { room: 1, limit: None });
+        let cuts: Vec<_> = batch.cuts().map(|cut| (cut.first, cut.at, cut.end)).collect();
+        assert_eq!(cuts, [(0, 0, 5), (0, 1, 5), (0, 2, 5), (0, 3, 5), (5, 5, 8), (5, 6, 8)]);
+        // The history before the cut, the next step at it, and what follows.
+        assert!(batch.cuts().all(|cut| batch.steps[cut.at].action.index() == cut.at - cut.first));
+    }
 }

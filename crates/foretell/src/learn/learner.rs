@@ -7,13 +7,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::bases::{MOST_WIDTH, WIDTH};
-use super::moments::{Moments, OperatorStore, Solution};
+use super::moments::{Keep, Moments, Solution};
 use super::operators::{Operator, Operators};
-use super::pairs::{PerPair, array_size};
 use super::source::{self, Source, batches};
-use super::sums::Wanted;
 use super::work::Work;
-use crate::data::{ActionObservation, Alphabet, Propensities, Trajectory};
+use crate::data::{Alphabet, Propensities, Trajectory};
 use crate::error::{Error, Result};
 use crate::log::Logs;
 use crate::model::{LearnParams, Model};
@@ -79,22 +77,6 @@ pub fn learn_weighted(alphabet: &Alphabet, episodes: &[(Trajectory, f64)], param
 
 /// Bytes that the moments of pairs may take, if nothing else is said.
 pub(crate) const MEMORY: usize = 2 << 30;
-/// Bytes up to which moments of pairs are held while learning, though they are not to be kept.
-const MOST_HELD: usize = 64 << 20;
-
-/// What is kept so that other logs can be added later.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Keep {
-    /// Nothing.
-    #[default]
-    Nothing,
-    /// The moments of every pair if they fit into memory, else compressed ones.
-    Fitting,
-    /// The moments of every pair: it is an error if they do not fit.
-    Exact,
-    /// Operators in bases wider than the model's: what lies outside is lost.
-    Compressed,
-}
 
 /// Where operators came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,26 +177,13 @@ impl<'a> Learner<'a> {
         if work.pass == Pass::Moments {
             self.moments(&mut work, source)?;
         }
-        let wide = match work.moments.kept {
-            OperatorStore::Nothing => self.keep != Keep::Nothing,
-            OperatorStore::PerPair(_) => work.full_at.is_some(),
-            OperatorStore::Wide(_) => true,
+        let has_pairs = work.moments.is_exact() && work.full_at.is_none();
+        let solution = work.moments.solve(!has_pairs && (self.keep != Keep::Nothing || work.moments.is_wide()))?;
+        let (operators, new) = match has_pairs {
+            true => (OperatorsFrom::Moments, self.save(&work).map(|()| None)?),
+            false => (OperatorsFrom::SecondPass, Some(self.operators(&mut work, source, &solution)?)),
         };
-        let solution = work.moments.solve(wide)?;
-        let by_moments = matches!(work.moments.kept, OperatorStore::PerPair(_)) && work.full_at.is_none();
-        let new = match by_moments {
-            true => self.save(&work).map(|()| None),
-            false => self.operators(&mut work, source, &solution).map(Some),
-        }?;
-        let (model, cores) = work.moments.finish(&solution, new)?;
-        let mut moments = work.moments;
-        if let Some(cores) = cores {
-            if cores.factors.is_some() {
-                moments.forget_sums();
-            }
-            moments.kept = OperatorStore::Wide(Box::new(cores));
-        }
-        let operators = if by_moments { OperatorsFrom::Moments } else { OperatorsFrom::SecondPass };
+        let (model, moments) = work.moments.finish(&solution, new)?;
         let propensities = moments.propensities();
         let moments = (self.keep != Keep::Nothing).then(|| moments.compacted());
         Ok(Learned { model, moments, operators, propensities })
@@ -240,45 +209,10 @@ impl<'a> Learner<'a> {
         }
         work.total = work.steps;
         work.begin_pass(Pass::Moments);
-        self.prepare(work)?;
+        let (adjustment, fits) = work.moments.freeze(self.keep, self.memory)?;
+        work.adjustment = Some(adjustment);
+        work.full_at = (!fits).then_some(work.position);
         Ok(())
-    }
-
-    /// Makes room for the moments of pairs, if they are to be kept or so small that it is worth it.
-    fn prepare(&self, work: &mut Work) -> Result<()> {
-        let moments = &mut work.moments;
-        let pairs = moments.survey.pairs();
-        moments.features = moments.features.clone().extended_to(&moments.survey.alphabet);
-        let features = &moments.features;
-        // Arrays take their room at once, maps as they grow.
-        let arrays = array_size(features).map(|size| size.saturating_mul(8 * pairs.len()));
-        let fits = arrays.is_none_or(|bytes| bytes <= self.memory);
-        if matches!(moments.kept, OperatorStore::Nothing) {
-            let is_hashed = features.tests.is_hash() && features.histories.is_hash();
-            let is_small = is_hashed && arrays.is_some_and(|bytes| bytes <= MOST_HELD);
-            let is_held = match self.keep {
-                Keep::Nothing => is_small && moments.sums.wanted == Wanted::Joint,
-                Keep::Fitting => fits,
-                Keep::Exact => true,
-                Keep::Compressed => false,
-            };
-            if is_held {
-                moments.kept = OperatorStore::PerPair(PerPair::new(features));
-            }
-        }
-        if let OperatorStore::PerPair(kept) = &mut moments.kept {
-            match self.keep {
-                Keep::Exact if !fits => return Err(self.too_large(pairs.len())),
-                Keep::Fitting | Keep::Compressed if !fits => work.full_at = Some(work.position),
-                _ => kept.reserve(&moments.features, &pairs),
-            }
-        }
-        work.adjustment = Some(moments.begin());
-        Ok(())
-    }
-
-    fn too_large(&self, pairs: usize) -> Error {
-        Error::TooLarge { pairs, memory: self.memory }
     }
 
     fn moments(&mut self, work: &mut Work, source: Source<'_>) -> Result<()> {
@@ -286,7 +220,10 @@ impl<'a> Learner<'a> {
         source.each_batch(alphabet, work.position, self.params.weighting, |met, batch| {
             work.moments.add(batch, work.full_at.is_none(), self.keep != Keep::Nothing);
             work.after(batch.len(), batch.steps().len(), &met);
-            self.check_memory(work)?;
+            // From where the moments of pairs no longer fit into memory on, they are no longer summed.
+            if work.full_at.is_none() && !work.moments.fits(self.keep, self.memory)? {
+                work.full_at = Some(work.position);
+            }
             self.after_batch(work, Some(work.total))
         })?;
         work.begin_pass(Pass::Operators);
@@ -296,30 +233,12 @@ impl<'a> Learner<'a> {
         Ok(())
     }
 
-    /// From where the moments of pairs no longer fit into memory on, they are no longer summed.
-    fn check_memory(&self, work: &mut Work) -> Result<()> {
-        let OperatorStore::PerPair(pairs) = &work.moments.kept else { return Ok(()) };
-        if work.full_at.is_some() || self.keep == Keep::Nothing || pairs.bytes() <= self.memory {
-            return Ok(());
-        }
-        if self.keep == Keep::Exact {
-            return Err(self.too_large(pairs.sums.len()));
-        }
-        work.full_at = Some(work.position);
-        Ok(())
-    }
-
     fn operators(&mut self, work: &mut Work, source: Source<'_>, solution: &Solution) -> Result<Vec<Operator>> {
-        let pairs: Vec<ActionObservation> = work.moments.survey.pairs();
-        let (left, right) = match &solution.bases.wide {
-            Some(wide) => (&wide.tests.basis, &wide.histories.basis),
-            None => (&solution.bases.u, &solution.bases.b),
-        };
         let rule = work.moments.rule;
-        let mut operators = Operators::new(&work.moments.features, left, right, &pairs);
+        let mut operators = work.moments.operators(solution);
         if let Some(sums) = work.operators.take() {
             operators.sums = sums;
-        } else if let (Some(adjustment), OperatorStore::Wide(_)) = (&work.adjustment, &work.moments.kept) {
+        } else if let Some(adjustment) = work.adjustment.as_ref().filter(|_| work.moments.is_wide()) {
             // Moments of pairs have taken these in already.
             let batch = adjustment.batch(&mut work.moments.features, rule);
             operators.add(&work.moments.features, &batch);

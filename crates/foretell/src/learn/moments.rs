@@ -12,8 +12,8 @@ use rustc_hash::FxHashMap;
 use super::assemble::Parts;
 use super::bases::{self, Bases, Wide, bases};
 use super::features::{Batch, Features, NULL_TEST};
-use super::operators::{Operator, ScaledBases};
-use super::pairs::PerPair;
+use super::operators::{Operator, Operators, ScaledBases};
+use super::pairs::{PerPair, array_size};
 use super::source::empty_batch;
 use super::sums::{Accumulator, Wanted};
 use super::survey::Survey;
@@ -25,8 +25,24 @@ use crate::rng::Seed;
 
 /// Largest dimension for which two-stage regression holds a covariance of uncompressed features (1 GiB each).
 const LARGEST_COVARIANCE: usize = 11_585;
+/// Bytes up to which moments of pairs are held while learning, though they are not to be kept.
+const MOST_HELD: usize = 64 << 20;
 /// Steps of late episodes that are kept (32 MiB).
 const MOST_LATE: usize = 1 << 22;
+
+/// What is kept so that other logs can be added later.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Keep {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// The moments of every pair if they fit into memory, else compressed ones.
+    Fitting,
+    /// The moments of every pair: it is an error if they do not fit.
+    Exact,
+    /// Operators in bases wider than the model's: what lies outside is lost.
+    Compressed,
+}
 
 /// Sums over logs, from which a model is had and to which those of other logs can be added.
 ///
@@ -152,6 +168,65 @@ impl Moments {
         (self.rule != self.survey.rule(&self.params)).then_some(self.rule.limit)
     }
 
+    /// Goes from the survey of all logs to the sums over the new ones: alphabet, rule and features are fixed from here on, and there is
+    /// room for the moments of pairs, if they are to be kept or so small that it is worth it. Returns which cuts of earlier logs
+    /// change, and whether the moments of pairs fit into memory.
+    pub(crate) fn freeze(&mut self, keep: Keep, memory: usize) -> Result<(Adjustment, bool)> {
+        let pairs = self.survey.pairs();
+        self.features = self.features.clone().extended_to(&self.survey.alphabet);
+        let features = &self.features;
+        // Arrays take their room at once, maps as they grow.
+        let arrays = array_size(features).map(|size| size.saturating_mul(8 * pairs.len()));
+        let fits = arrays.is_none_or(|bytes| bytes <= memory);
+        if matches!(self.kept, OperatorStore::Nothing) {
+            let is_hashed = features.tests.is_hash() && features.histories.is_hash();
+            let is_small = is_hashed && arrays.is_some_and(|bytes| bytes <= MOST_HELD);
+            let is_held = match keep {
+                Keep::Nothing => is_small && self.sums.wanted == Wanted::Joint,
+                Keep::Fitting => fits,
+                Keep::Exact => true,
+                Keep::Compressed => false,
+            };
+            if is_held {
+                self.kept = OperatorStore::PerPair(PerPair::new(features));
+            }
+        }
+        let mut has_room = true;
+        if let OperatorStore::PerPair(kept) = &mut self.kept {
+            match keep {
+                Keep::Exact if !fits => return Err(Error::TooLarge { pairs: pairs.len(), memory }),
+                Keep::Fitting | Keep::Compressed if !fits => has_room = false,
+                _ => kept.reserve(&self.features, &pairs),
+            }
+        }
+        Ok((self.begin(), has_room))
+    }
+
+    /// Whether the moments of pairs still fit into memory; an error where they must.
+    pub(crate) fn fits(&self, keep: Keep, memory: usize) -> Result<bool> {
+        let OperatorStore::PerPair(pairs) = &self.kept else { return Ok(true) };
+        match keep {
+            Keep::Nothing => Ok(true),
+            _ if pairs.bytes() <= memory => Ok(true),
+            Keep::Exact => Err(Error::TooLarge { pairs: pairs.sums.len(), memory }),
+            Keep::Fitting | Keep::Compressed => Ok(false),
+        }
+    }
+
+    /// Whether they hold operators in wide bases.
+    pub(crate) fn is_wide(&self) -> bool {
+        matches!(self.kept, OperatorStore::Wide(_))
+    }
+
+    /// Operators of new logs to be summed, in the bases that were found, wide ones if there are.
+    pub(crate) fn operators(&self, solution: &Solution) -> Operators {
+        let (left, right) = match &solution.bases.wide {
+            Some(wide) => (&wide.tests.basis, &wide.histories.basis),
+            None => (&solution.bases.u, &solution.bases.b),
+        };
+        Operators::new(&self.features, left, right, &self.survey.pairs())
+    }
+
     /// Prepares for the sums over new logs, which the survey has taken in: goes over to the rule for all logs, and says which cuts
     /// that changes.
     pub(crate) fn begin(&mut self) -> Adjustment {
@@ -197,15 +272,10 @@ impl Moments {
         self
     }
 
-    /// Where factors of Σ̂_TH are kept, the next logs have sums of their own.
-    pub(crate) fn forget_sums(&mut self) {
-        self.sums = Accumulator::new(&self.features, self.sums.wanted);
-    }
-
     /// The model.
     pub fn model(&self) -> Result<Model> {
-        let solution = self.solve(matches!(self.kept, OperatorStore::Wide(_)))?;
-        Ok(self.finish(&solution, None)?.0)
+        let solution = self.solve(self.is_wide())?;
+        Ok(self.assembled(&solution, None)?.0)
     }
 
     /// Everything but operators; with wide bases, if they are wanted.
@@ -262,9 +332,21 @@ impl Moments {
         Err(no_room(self.rule))
     }
 
-    /// The model, with the operators of new logs in the bases that were found, wide ones if there are; and what is to be kept of
-    /// compressed moments.
-    pub(crate) fn finish(&self, solution: &Solution, new: Option<Vec<Operator>>) -> Result<(Model, Option<WideOperators>)> {
+    /// The model, with the operators of new logs if they were summed by themselves, and the moments as they are to be kept.
+    pub(crate) fn finish(mut self, solution: &Solution, new: Option<Vec<Operator>>) -> Result<(Model, Moments)> {
+        let (model, wide) = self.assembled(solution, new)?;
+        if let Some(wide) = wide {
+            if wide.factors.is_some() {
+                // The next logs have sums of their own.
+                self.sums = Accumulator::new(&self.features, self.sums.wanted);
+            }
+            self.kept = OperatorStore::Wide(Box::new(wide));
+        }
+        Ok((model, self))
+    }
+
+    /// The model, and what is to be kept of compressed moments.
+    fn assembled(&self, solution: &Solution, new: Option<Vec<Operator>>) -> Result<(Model, Option<WideOperators>)> {
         let Solution { bases, initial, normalizer, scale, factors } = solution;
         let pairs = self.survey.pairs();
         let (operators, cores) = match &bases.wide {

@@ -11,7 +11,7 @@ use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, MatRef, Par};
 use rayon::prelude::*;
 
-use super::features::{Batch, Features, NULL_TEST, Place, Side};
+use super::features::{Batch, Cut, Features, NULL_TEST, Side};
 use super::pairs::{Entries, PairSums, Slots, TESTS, grouped, place};
 use crate::data::ActionObservation;
 
@@ -56,7 +56,7 @@ impl Operators {
 
     /// Adds the cuts of a batch.
     pub(crate) fn add(&mut self, features: &Features, batch: &Batch<'_>) {
-        let groups = grouped(batch, &self.slots, batch.places());
+        let groups = grouped(batch, &self.slots, batch.cuts());
         let (lt, rt) = (self.lt.as_ref(), self.rt.as_ref());
         self.sums.par_iter_mut().zip(&groups).filter(|(_, group)| !group.is_empty()).for_each(|(sum, group)| {
             group.chunks(GATHERED).for_each(|places| sum.add(features, batch, places, lt, rt));
@@ -171,12 +171,12 @@ impl Operator {
         self.weight += other.weight;
     }
 
-    fn add(&mut self, features: &Features, batch: &Batch<'_>, places: &[Place], lt: MatRef<'_, f64>, rt: MatRef<'_, f64>) {
-        let entry = |place: &Place, f: &mut dyn FnMut(usize, f64)| features.each_test_entry(batch, place.at + 1, place.end, f);
-        let fill = |place: &Place, out: &mut [f64]| features.fill_tests(batch, place.at + 1, place.end, out);
+    fn add(&mut self, features: &Features, batch: &Batch<'_>, places: &[Cut], lt: MatRef<'_, f64>, rt: MatRef<'_, f64>) {
+        let entry = |place: &Cut, f: &mut dyn FnMut(usize, f64)| features.each_test_entry(batch, place.at + 1, place.end, f);
+        let fill = |place: &Cut, out: &mut [f64]| features.fill_tests(batch, place.at + 1, place.end, out);
         let x = project(&features.tests, places, lt, entry, fill);
-        let entry = |place: &Place, f: &mut dyn FnMut(usize, f64)| features.each_history_entry(batch, *place, f);
-        let fill = |place: &Place, out: &mut [f64]| features.fill_histories(batch, *place, out);
+        let entry = |place: &Cut, f: &mut dyn FnMut(usize, f64)| features.each_history_entry(batch, *place, f);
+        let fill = |place: &Cut, out: &mut [f64]| features.fill_histories(batch, *place, out);
         let mut y = project(&features.histories, places, rt, entry, fill);
         for (j, place) in places.iter().enumerate() {
             let weight = place.weight * batch.ratio(place.at);
@@ -204,10 +204,10 @@ fn to_vec(column: &Mat<f64>) -> Vec<f64> {
 /// basis · [features of each place], d × places: by rows of the basis where columns are sparse, by a product where dense.
 fn project(
     side: &Side,
-    places: &[Place],
+    places: &[Cut],
     basis: MatRef<'_, f64>,
-    entries: impl Fn(&Place, &mut dyn FnMut(usize, f64)),
-    fill: impl Fn(&Place, &mut [f64]),
+    entries: impl Fn(&Cut, &mut dyn FnMut(usize, f64)),
+    fill: impl Fn(&Cut, &mut [f64]),
 ) -> Mat<f64> {
     let mut out = Mat::zeros(basis.nrows(), places.len());
     if !side.is_dense() {

@@ -5,7 +5,7 @@ use faer::{Accum, MatMut, MatRef, Par};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::features::{Batch, Features, Place};
+use super::features::{Batch, Cut, Features};
 use crate::data::ActionObservation;
 
 /// Where each pair has its sums.
@@ -21,7 +21,7 @@ const ENTRY: usize = 26;
 pub(crate) const TESTS: u32 = u32::MAX;
 
 /// The places of a batch, grouped by the slot of their next step.
-pub(crate) fn grouped(batch: &Batch<'_>, slots: &Slots, places: impl Iterator<Item = Place>) -> Vec<Vec<Place>> {
+pub(crate) fn grouped(batch: &Batch<'_>, slots: &Slots, places: impl Iterator<Item = Cut>) -> Vec<Vec<Cut>> {
     let mut groups = vec![Vec::new(); slots.len()];
     places.for_each(|place| groups[slots[&batch.steps[place.at]]].push(place));
     groups
@@ -96,7 +96,7 @@ impl PerPair {
 
     /// Adds the cuts of a batch, a task for each pair.
     pub(crate) fn add(&mut self, features: &Features, batch: &Batch<'_>) {
-        let groups = grouped(batch, &self.slots, batch.places());
+        let groups = grouped(batch, &self.slots, batch.cuts());
         let is_sparse = !(features.tests.is_dense() || features.histories.is_dense());
         self.sums.par_iter_mut().zip(&groups).filter(|(_, places)| !places.is_empty()).for_each(|(sums, places)| {
             for place in places {
@@ -112,7 +112,7 @@ impl PerPair {
     }
 }
 
-fn add_product(sums: &mut [f64], features: &Features, batch: &Batch<'_>, places: &[Place]) {
+fn add_product(sums: &mut [f64], features: &Features, batch: &Batch<'_>, places: &[Cut]) {
     let (d_t, d_h) = (features.tests.rows(), features.histories.rows());
     let mut psi = vec![0.0; d_t * places.len()];
     // χ with a 1 behind it, for Σ ψ.
@@ -131,7 +131,7 @@ fn add_product(sums: &mut [f64], features: &Features, batch: &Batch<'_>, places:
     matmul(sums, Accum::Add, psi, chi.transpose(), 1.0, Par::Seq);
 }
 
-fn add_entries(sums: &mut Entries, features: &Features, batch: &Batch<'_>, places: &[Place]) {
+fn add_entries(sums: &mut Entries, features: &Features, batch: &Batch<'_>, places: &[Cut]) {
     let (d_t, d_h) = (features.tests.rows(), features.histories.rows());
     let (mut psi, mut chi) = (Vec::new(), Vec::new());
     let mut buffer = Vec::new();

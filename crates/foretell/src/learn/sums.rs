@@ -10,7 +10,7 @@ use faer::{Accum, Mat, MatMut, MatRef, Par};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::features::{Batch, Episode, Features, Place};
+use super::features::{Batch, Cut, EpisodeCuts, Features};
 use crate::math::{Matrix, SparseMatrix};
 
 /// Independent sums into which hashed cuts are split; more would cost memory, fewer would leave threads idle.
@@ -134,18 +134,18 @@ impl Accumulator {
     }
 
     /// Adds the cuts of some episodes of a batch, which may have other weights there.
-    pub(crate) fn add_episodes(&mut self, features: &Features, batch: &Batch<'_>, episodes: &[Episode]) {
-        let places = |episodes: &[Episode]| -> Vec<Place> { episodes.iter().flat_map(Episode::places).collect() };
+    pub(crate) fn add_episodes(&mut self, features: &Features, batch: &Batch<'_>, episodes: &[EpisodeCuts]) {
+        let cuts = |episodes: &[EpisodeCuts]| -> Vec<Cut> { episodes.iter().flat_map(EpisodeCuts::cuts).collect() };
         match &mut self.layout {
             Layout::Buckets(lanes) => {
                 let chunk = episodes.len().div_ceil(lanes.len()).max(1);
                 lanes.par_iter_mut().zip(episodes.par_chunks(chunk)).for_each(|(lane, episodes)| {
-                    let places = episodes.iter().flat_map(|e| e.places());
-                    add_buckets(lane, features, batch, places);
+                    let cuts = episodes.iter().flat_map(|e| e.cuts());
+                    add_buckets(lane, features, batch, cuts);
                 });
             }
-            Layout::Dense(sums, buffers) => add_dense(sums, buffers, features, batch, &places(episodes)),
-            Layout::Counts(counts) => add_counts(counts, features, batch, &places(episodes), self.wanted),
+            Layout::Dense(sums, buffers) => add_dense(sums, buffers, features, batch, &cuts(episodes)),
+            Layout::Counts(counts) => add_counts(counts, features, batch, &cuts(episodes), self.wanted),
         }
     }
 
@@ -219,20 +219,20 @@ impl Accumulator {
 }
 
 /// A few dozen additions for each cut, whatever the dimensions.
-fn add_buckets(sums: &mut Sums, features: &Features, batch: &Batch<'_>, places: impl Iterator<Item = Place>) {
+fn add_buckets(sums: &mut Sums, features: &Features, batch: &Batch<'_>, cuts: impl Iterator<Item = Cut>) {
     let (mut psi, mut chi) = (Vec::new(), Vec::new());
-    for place in places {
+    for cut in cuts {
         psi.clear();
         chi.clear();
-        features.each_test_entry(batch, place.at, place.end, |row, value| psi.push((row, value)));
-        features.each_history_entry(batch, place, |row, value| chi.push((row, value)));
+        features.each_test_entry(batch, cut.at, cut.end, |row, value| psi.push((row, value)));
+        features.each_history_entry(batch, cut, |row, value| chi.push((row, value)));
         for &(h, x) in &chi {
             let column = &mut sums.th[h * sums.d_t..(h + 1) * sums.d_t];
-            psi.iter().for_each(|&(t, y)| column[t] += place.weight * x * y);
+            psi.iter().for_each(|&(t, y)| column[t] += cut.weight * x * y);
         }
         if !sums.tt.is_empty() {
-            add_square(&mut sums.tt, sums.d_t, &psi, place.weight);
-            add_square(&mut sums.hh, sums.d_h, &chi, place.weight);
+            add_square(&mut sums.tt, sums.d_t, &psi, cut.weight);
+            add_square(&mut sums.hh, sums.d_h, &chi, cut.weight);
         }
     }
 }
@@ -247,17 +247,17 @@ fn add_square(sums: &mut [f64], d: usize, x: &[(usize, f64)], weight: f64) {
 }
 
 /// Gathers ψ and χ of the cuts as matrices Ψ, X and adds ΨXᵀ (and ΨΨᵀ, XXᵀ).
-fn add_dense(sums: &mut Sums, buffers: &mut Buffers, features: &Features, batch: &Batch<'_>, places: &[Place]) {
+fn add_dense(sums: &mut Sums, buffers: &mut Buffers, features: &Features, batch: &Batch<'_>, cuts: &[Cut]) {
     let at_once = (GATHERED / sums.d_t.max(sums.d_h)).max(512);
-    for places in places.chunks(at_once) {
+    for cuts in cuts.chunks(at_once) {
         let Buffers { psi, chi } = &mut *buffers;
-        gather(features, batch, places, psi, chi);
+        gather(features, batch, cuts, psi, chi);
         let weighted = |x: &[f64], rows: usize| -> Option<Vec<f64>> {
-            let columns = || x.chunks_exact(rows).zip(places);
-            let scaled = || columns().flat_map(|(x, place)| x.iter().map(|x| place.weight * x)).collect();
-            places.iter().any(|place| place.weight != 1.0).then(scaled)
+            let columns = || x.chunks_exact(rows).zip(cuts);
+            let scaled = || columns().flat_map(|(x, cut)| x.iter().map(|x| cut.weight * x)).collect();
+            cuts.iter().any(|cut| cut.weight != 1.0).then(scaled)
         };
-        let matrix = |x, rows| MatRef::from_column_major_slice(x, rows, places.len());
+        let matrix = |x, rows| MatRef::from_column_major_slice(x, rows, cuts.len());
         let (weighted_psi, weighted_chi) = (weighted(psi, sums.d_t), weighted(chi, sums.d_h));
         let weighted_psi = matrix(weighted_psi.as_deref().unwrap_or(psi), sums.d_t);
         let weighted_chi = matrix(weighted_chi.as_deref().unwrap_or(chi), sums.d_h);
@@ -270,15 +270,15 @@ fn add_dense(sums: &mut Sums, buffers: &mut Buffers, features: &Features, batch:
     }
 }
 
-/// The features of some places as columns of Ψ and X.
-fn gather(features: &Features, batch: &Batch<'_>, places: &[Place], psi: &mut Vec<f64>, chi: &mut Vec<f64>) {
-    let (d_t, d_h, n) = (features.tests.rows(), features.histories.rows(), places.len());
+/// The features of some cuts as columns of Ψ and X.
+fn gather(features: &Features, batch: &Batch<'_>, cuts: &[Cut], psi: &mut Vec<f64>, chi: &mut Vec<f64>) {
+    let (d_t, d_h, n) = (features.tests.rows(), features.histories.rows(), cuts.len());
     psi.resize(d_t * n, 0.0);
     chi.resize(d_h * n, 0.0);
-    let columns = (psi.par_chunks_mut(d_t), chi.par_chunks_mut(d_h), places.par_iter());
-    columns.into_par_iter().with_min_len(16).for_each(|(psi, chi, place)| {
-        features.fill_tests(batch, place.at, place.end, psi);
-        features.fill_histories(batch, *place, chi);
+    let columns = (psi.par_chunks_mut(d_t), chi.par_chunks_mut(d_h), cuts.par_iter());
+    columns.into_par_iter().with_min_len(16).for_each(|(psi, chi, cut)| {
+        features.fill_tests(batch, cut.at, cut.end, psi);
+        features.fill_histories(batch, *cut, chi);
     });
 }
 
@@ -300,15 +300,15 @@ fn add_product(sums: &mut [f64], a: MatRef<'_, f64>, b: MatRef<'_, f64>, triangl
 }
 
 /// Non-zeros of ψ and χ into maps; a side that is not the identity may be dense.
-fn add_counts(counts: &mut Counts, features: &Features, batch: &Batch<'_>, places: &[Place], wanted: Wanted) {
+fn add_counts(counts: &mut Counts, features: &Features, batch: &Batch<'_>, cuts: &[Cut], wanted: Wanted) {
     let (mut psi, mut chi, mut buffer) = (Vec::new(), Vec::new(), Vec::new());
-    for &place in places {
-        features.sparse_tests(batch, place.at, place.end, &mut buffer, &mut psi);
-        features.sparse_histories(batch, place, &mut buffer, &mut chi);
-        add_outer(&mut counts.th, &psi, &chi, place.weight);
+    for &cut in cuts {
+        features.sparse_tests(batch, cut.at, cut.end, &mut buffer, &mut psi);
+        features.sparse_histories(batch, cut, &mut buffer, &mut chi);
+        add_outer(&mut counts.th, &psi, &chi, cut.weight);
         if wanted == Wanted::JointAndCovariances {
-            add_outer(&mut counts.tt, &psi, &psi, place.weight);
-            add_outer(&mut counts.hh, &chi, &chi, place.weight);
+            add_outer(&mut counts.tt, &psi, &psi, cut.weight);
+            add_outer(&mut counts.hh, &chi, &chi, cut.weight);
         }
     }
 }
@@ -348,9 +348,9 @@ mod tests {
         let (d_t, d_h) = (features.tests.rows(), features.histories.rows());
         let (mut psi, mut chi) = (vec![0.0; d_t], vec![0.0; d_h]);
         let (mut joint, mut tests) = (Mat::<f64>::zeros(d_t, d_h), Mat::<f64>::zeros(d_t, d_t));
-        for place in batch.places() {
-            features.fill_tests(&batch, place.at, place.end, &mut psi);
-            features.fill_histories(&batch, place, &mut chi);
+        for cut in batch.cuts() {
+            features.fill_tests(&batch, cut.at, cut.end, &mut psi);
+            features.fill_histories(&batch, cut, &mut chi);
             psi.iter_mut().zip(features.tests.scales()).for_each(|(x, scale)| *x *= scale);
             chi.iter_mut().zip(features.histories.scales()).for_each(|(x, scale)| *x *= scale);
             joint += Mat::from_fn(d_t, d_h, |i, j| 0.5 * psi[i] * chi[j]);

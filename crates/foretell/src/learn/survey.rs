@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::data::{ActionObservation, Alphabet, CutRule, End, Episodes, Fingerprints, Overlap, Renaming};
+use crate::data::{ActionObservation, Alphabet, CutRule, End, Episodes, Fingerprints, Overlap, Translation};
 use crate::model::{Counter, Cuts, LearnParams, Origin};
 
 /// What was met.
@@ -48,19 +48,19 @@ impl Survey {
         }
     }
 
-    /// Takes in what was met elsewhere; returns how its symbols are called here.
-    pub(crate) fn merge(&mut self, other: &Survey) -> Renaming {
-        let renaming = Renaming::new(&other.alphabet, &mut self.alphabet);
+    /// Takes in what was met elsewhere; returns what its symbols are here.
+    pub(crate) fn merge(&mut self, other: &Survey) -> Translation {
+        let translation = Translation::adding(&other.alphabet, &mut self.alphabet);
         for (&ao, n) in &other.counts {
-            *self.counts.entry(renaming.pair(ao)).or_insert(0) += n;
+            *self.counts.entry(translation.known_pair(ao)).or_insert(0) += n;
         }
-        self.counter.merge(&other.counter, |o| renaming.observation(o));
+        self.counter.merge(&other.counter, |o| translation.observation(o).expect("it was added"));
         self.longest_truncated = self.longest_truncated.max(other.longest_truncated);
         self.overlap.merge(&other.overlap);
         self.episodes += other.episodes;
         self.steps += other.steps;
         self.skipped += other.skipped;
-        renaming
+        translation
     }
 
     /// The pairs met, sorted.

@@ -3,23 +3,23 @@
 use std::sync::Arc;
 
 use super::episodes::{Book, Source};
-use crate::data::{ActionObservation, Alphabet, End, Renaming, Trajectory};
+use crate::data::{ActionObservation, Alphabet, End, Trajectory, Translation};
 use crate::error::{Error, Result};
 
 /// Trajectories, and how their indices translate into the reader's alphabet.
 pub(super) struct Memory {
     trajectories: Arc<[Trajectory]>,
     next: usize,
-    renaming: Renaming,
+    translation: Translation,
     is_terminal: Vec<bool>,
 }
 
 impl Memory {
     /// Adds the names of `from` that are new behind those of `to`.
     pub fn new(from: &Alphabet, trajectories: Arc<[Trajectory]>, to: &mut Alphabet) -> Memory {
-        let renaming = Renaming::new(from, to);
+        let translation = Translation::adding(from, to);
         let is_terminal = from.observations().iter().map(|symbol| symbol.terminal).collect();
-        Memory { trajectories, next: 0, renaming, is_terminal }
+        Memory { trajectories, next: 0, translation, is_terminal }
     }
 
     /// The trajectory in the reader's alphabet, if it is one that a file could hold.
@@ -39,7 +39,7 @@ impl Memory {
         }
         let translate = |(t, &step): (usize, &ActionObservation)| {
             let ActionObservation { action, observation } = step;
-            let Some(renamed) = self.renaming.known_pair(step) else {
+            let Some(renamed) = self.translation.pair(step) else {
                 return Err(format!("action {} or observation {}, which the alphabet does not have", action.0, observation.0));
             };
             let ends = *end == End::Terminated && t + 1 == steps.len();

@@ -14,30 +14,28 @@
 //! Nothing is repaired: what cannot be read is an error that names file, line, value and remedy, or, with
 //! [`OnBadEpisode::Skip`], drops the whole episode and is counted.
 
+mod cell;
+mod input;
+mod records;
+mod table;
+mod csv;
+mod jsonl;
 #[cfg(feature = "parquet")]
 mod batches;
-mod cell;
-mod csv;
-mod episodes;
-mod half;
-mod identity;
-mod input;
-mod jsonl;
-mod memory;
-mod names;
-mod notes;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod recent;
-mod records;
-mod rewarded;
 mod row;
+mod notes;
 mod seen;
+mod episodes;
+mod memory;
+mod rewarded;
+mod half;
+mod identity;
+mod names;
 mod summary;
-mod table;
 mod write;
-#[cfg(feature = "parquet")]
-mod write_parquet;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

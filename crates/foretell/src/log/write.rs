@@ -1,5 +1,8 @@
 //! Writing trajectories as tables.
 
+#[cfg(feature = "parquet")]
+mod parquet;
+
 use std::fmt::{Debug, Write as _};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -8,9 +11,9 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde::Serialize;
 
-use super::input::{Format, Kind};
 #[cfg(feature = "parquet")]
-use super::write_parquet::ParquetRows;
+use self::parquet::ParquetRows;
+use super::input::{Format, Kind};
 use crate::data::{Alphabet, End, Trajectory};
 use crate::error::{Error, Result};
 use crate::store::AtomicFile;

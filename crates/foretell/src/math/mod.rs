@@ -6,8 +6,8 @@ mod sparse;
 mod svd;
 pub(crate) mod brand;
 
-pub(crate) use sparse::{Matrix, SparseMatrix};
+pub(crate) use sparse::{Linear, Matrix, SparseMatrix, SparseRows};
 pub use statistics::Mean;
 pub(crate) use statistics::Z95;
-pub(crate) use svd::{Linear, Svd};
+pub(crate) use svd::Svd;
 pub(crate) use vector::{argmax, dot, dot4, dot8, multiply, multiply_transposed, product};

@@ -1,8 +1,18 @@
-//! A sparse matrix by columns: what the uncompressed Σ̂_TH needs for its truncated SVD.
+//! Sparse rows, and a sparse matrix by columns: what the uncompressed Σ̂_TH needs for its truncated SVD.
+
+use std::ops::Range;
 
 use faer::Mat;
 
-use super::svd::Linear;
+/// A matrix of which only products with vectors are needed.
+pub(crate) trait Linear {
+    fn rows(&self) -> usize;
+    fn columns(&self) -> usize;
+    /// A x
+    fn times(&self, x: &[f64]) -> Vec<f64>;
+    /// Aᵀ x
+    fn transpose_times(&self, x: &[f64]) -> Vec<f64>;
+}
 
 /// A dense or sparse matrix.
 #[derive(Clone, Debug)]
@@ -20,14 +30,57 @@ impl Matrix {
     }
 }
 
+/// The non-zeros of many rows, one row after the other.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct SparseRows {
+    /// Where each row ends.
+    ends: Vec<usize>,
+    columns: Vec<u32>,
+    values: Vec<f64>,
+}
+
+impl SparseRows {
+    /// Adds a row.
+    pub(crate) fn push(&mut self, row: impl IntoIterator<Item = (usize, f64)>) {
+        for (column, value) in row {
+            self.columns.push(column as u32);
+            self.values.push(value);
+        }
+        self.ends.push(self.columns.len());
+    }
+
+    /// How many rows there are.
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// The entries of the `i`-th row.
+    #[inline(always)]
+    pub(crate) fn row(&self, i: usize) -> impl Iterator<Item = (usize, f64)> + '_ {
+        let (columns, values) = self.slices(i);
+        columns.iter().zip(values).map(|(&column, &value)| (column as usize, value))
+    }
+
+    /// Columns and values of the `i`-th row.
+    #[inline(always)]
+    pub(crate) fn slices(&self, i: usize) -> (&[u32], &[f64]) {
+        let range = self.range(i);
+        (&self.columns[range.clone()], &self.values[range])
+    }
+
+    /// Where the entries of the `i`-th row stand among all.
+    #[inline(always)]
+    pub(crate) fn range(&self, i: usize) -> Range<usize> {
+        if i == 0 { 0..self.ends[0] } else { self.ends[i - 1]..self.ends[i] }
+    }
+}
+
 /// Compressed columns.
 #[derive(Clone, Debug)]
 pub(crate) struct SparseMatrix {
     rows: usize,
-    /// Where each column starts in `row` and `value`; one more than there are columns.
-    start: Vec<usize>,
-    row: Vec<u32>,
-    value: Vec<f64>,
+    /// The rows of the transpose.
+    columns: SparseRows,
 }
 
 impl SparseMatrix {
@@ -39,21 +92,18 @@ impl SparseMatrix {
     ) -> SparseMatrix {
         let mut entries: Vec<_> = entries.into_iter().collect();
         entries.sort_unstable_by_key(|&((i, j), _)| (j, i));
-        let mut start = vec![0; columns + 1];
-        entries.iter().for_each(|&((_, j), _)| start[j as usize + 1] += 1);
-        (0..columns).for_each(|j| start[j + 1] += start[j]);
-        SparseMatrix {
-            rows,
-            start,
-            row: entries.iter().map(|&((i, _), _)| i).collect(),
-            value: entries.iter().map(|e| e.1).collect(),
+        let mut entries = entries.into_iter().peekable();
+        let mut transposed = SparseRows::default();
+        for column in 0..columns {
+            let next = || entries.next_if(|&((_, j), _)| j as usize == column).map(|((i, _), x)| (i as usize, x));
+            transposed.push(std::iter::from_fn(next));
         }
+        SparseMatrix { rows, columns: transposed }
     }
 
     /// The non-zeros of a column.
     pub(crate) fn column(&self, j: usize) -> impl Iterator<Item = (usize, f64)> + '_ {
-        let range = self.start[j]..self.start[j + 1];
-        self.row[range.clone()].iter().zip(&self.value[range]).map(|(&i, &x)| (i as usize, x))
+        self.columns.row(j)
     }
 
     pub(crate) fn to_dense(&self) -> Mat<f64> {
@@ -71,7 +121,7 @@ impl Linear for SparseMatrix {
     }
 
     fn columns(&self) -> usize {
-        self.start.len() - 1
+        self.columns.len()
     }
 
     fn times(&self, x: &[f64]) -> Vec<f64> {

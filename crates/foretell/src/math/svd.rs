@@ -2,7 +2,8 @@
 
 use faer::{Mat, MatRef};
 
-use super::{Matrix, dot};
+use super::sparse::{Linear, Matrix};
+use super::vector::dot;
 use crate::error::{Error, Result};
 use crate::rng::Seed;
 
@@ -16,16 +17,6 @@ const GRAM_NOISE: f64 = 1e-7;
 const CHECK_EVERY: usize = 10;
 /// Largest number of entries for which a sparse matrix is made dense (1 GiB).
 const DENSE_ENTRIES: usize = 1 << 27;
-
-/// A matrix of which only products with vectors are needed.
-pub(crate) trait Linear {
-    fn rows(&self) -> usize;
-    fn columns(&self) -> usize;
-    /// A x
-    fn times(&self, x: &[f64]) -> Vec<f64>;
-    /// Aᵀ x
-    fn transpose_times(&self, x: &[f64]) -> Vec<f64>;
-}
 
 /// Singular vectors and values, largest first.
 #[derive(Clone, Debug)]

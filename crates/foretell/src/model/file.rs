@@ -4,12 +4,11 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::ensemble::Ensemble;
 use super::latent::{Latent, LatentHeader};
 use super::linear::{Linear, LinearParts};
 use super::ngram::NGram;
 use super::params::LearnParams;
-use super::predictor::{Model, Origin, Predictor};
+use super::predictor::{Ensemble, Model, Origin, Predictor};
 use crate::data::{ActionObservation, Alphabet};
 use crate::error::{Error, Result};
 use crate::store;

@@ -1,16 +1,14 @@
 //! What is learned: models as plain data, their files, and the filters that predict with them.
 
-mod params;
 mod projection;
+mod params;
 mod ngram;
 mod linear;
 mod latent;
 mod predictor;
-mod ensemble;
 mod filter;
 mod file;
 
-pub use ensemble::Ensemble;
 pub(crate) use filter::NGramStep;
 pub use filter::{NGramFilter, PredictiveState, State, UniformFilter};
 pub use latent::{Candidate, Latent, StateLayout};
@@ -20,6 +18,6 @@ pub use ngram::NGram;
 pub(crate) use ngram::{Counter, Past};
 pub use params::{Cuts, History, LearnOverrides, LearnParams, Regression, Start, Weighting};
 pub(crate) use predictor::unseen;
-pub use predictor::{Model, Origin, Predictor};
+pub use predictor::{Ensemble, Model, Origin, Predictor};
 pub(crate) use projection::Columns;
 pub use projection::Projection;

@@ -98,6 +98,11 @@ impl Counter {
         Counter { levels: levels.collect(), pairs: Vec::new() }
     }
 
+    /// Longest context, in pairs.
+    pub(crate) fn length(&self) -> usize {
+        self.levels.len() - 1
+    }
+
     /// Counts every step of the episodes. Fingerprints must cover their symbols.
     pub(crate) fn add(&mut self, f: &Fingerprints, episodes: &Episodes) {
         self.add_at_most(MOST_COUNTS, f, episodes);

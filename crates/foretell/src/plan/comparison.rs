@@ -1,13 +1,11 @@
 //! How well logs are foretold by the model, and by the last steps alone: what predicts better knows more to decide by.
 
-use crate::data::{Episodes, Fingerprints, Trajectory};
+use crate::data::{Episodes, Fingerprints, HELD_OUT, Trajectory, is_held_out};
 use crate::model::{Counter, Model, NGram, Past, PredictiveState};
 use crate::system::{Predict, Track};
 
-/// One of so many episodes is held out.
-const HELD_OUT: usize = 10;
 /// Most episodes that are held out: enough to tell who predicts better.
-const MOST_HELD_OUT: usize = 500;
+const MOST_HELD_OUT: u64 = 500;
 /// What is given at least to what was seen: one surprise must not decide.
 const LEAST: f64 = 1e-6;
 
@@ -32,7 +30,7 @@ impl Comparison {
         {
             return None;
         }
-        let is_held = |i: usize| i.is_multiple_of(HELD_OUT) && i / HELD_OUT < MOST_HELD_OUT;
+        let is_held = |i: u64| is_held_out(i) && i / HELD_OUT < MOST_HELD_OUT;
         let held: Vec<&Trajectory> = (0..).zip(episodes).filter(|(i, _)| is_held(*i)).map(|(_, z)| z).collect();
 
         let fingerprints = Fingerprints::of(model.alphabet());

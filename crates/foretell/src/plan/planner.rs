@@ -10,7 +10,7 @@ use super::experience::{States, Steps};
 use super::fitted_q::{FittedQ, Round};
 use super::memory::{LastObservations, WithLast};
 use super::q::{Q, QFit};
-use super::translated::Translation;
+use super::translated::Dictionary;
 use super::tree_q::{Ensembles, Structure, TreeFit};
 use super::visits::Visits;
 use super::window::{Recent, WindowFit, WindowQ};
@@ -379,7 +379,7 @@ impl Plan {
 
     /// Makes such policies for a system that has another alphabet, where symbols of the same name are the same.
     pub fn policies_for(&self, alphabet: &Alphabet) -> Result<impl Fn() -> Translated<Greedy> + Send + Sync + use<'_>> {
-        let translation = Translation::new(&self.alphabet, alphabet)?;
-        Ok(move || Translated { inner: self.policy(), translation: translation.clone() })
+        let dictionary = Dictionary::new(&self.alphabet, alphabet)?;
+        Ok(move || Translated { inner: self.policy(), dictionary: dictionary.clone() })
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::data::{Action, ActionObservation, Alphabet, Observation};
+use crate::data::{Action, ActionObservation, Alphabet, Observation, Translation};
 use crate::error::{Error, Result};
 use crate::rng::Rng;
 use crate::system::Policy;
@@ -12,25 +12,23 @@ use crate::system::Policy;
 /// A policy that acts in a system with another alphabet.
 pub struct Translated<P> {
     pub(super) inner: P,
-    pub(super) translation: Translation,
+    pub(super) dictionary: Dictionary,
 }
 
 /// Between the alphabet of a policy and that of a system.
 #[derive(Clone)]
-pub(super) struct Translation {
+pub(super) struct Dictionary {
     /// Their action for each of ours.
     actions: Vec<Action>,
-    /// Our action for each of theirs, if we have it.
-    own_actions: Vec<Option<Action>>,
-    /// Our observation for each of theirs; unknown ones are beyond our alphabet.
-    observations: Vec<Observation>,
+    /// Our symbols for theirs, if we have them.
+    own: Translation,
     /// The same by the bits of the reward, where our observations tell it.
     rewarded: Option<Arc<FxHashMap<(Observation, u64), Observation>>>,
     unknown: Observation,
 }
 
-impl Translation {
-    pub(super) fn new(own: &Alphabet, theirs: &Alphabet) -> Result<Translation> {
+impl Dictionary {
+    pub(super) fn new(own: &Alphabet, theirs: &Alphabet) -> Result<Dictionary> {
         let unknown = Observation(own.observations().len() as u32);
         let action = |name: &String| {
             theirs.action(name).ok_or_else(|| {
@@ -49,12 +47,11 @@ impl Translation {
             });
             Arc::new(theirs.collect())
         });
-        Ok(Translation {
+        Ok(Dictionary {
             rewarded,
             unknown,
             actions: own.actions().iter().map(action).collect::<Result<_>>()?,
-            own_actions: theirs.actions().iter().map(|name| own.action(name)).collect(),
-            observations: theirs.observations().iter().map(|o| own.same_observation(o).unwrap_or(unknown)).collect(),
+            own: Translation::between(theirs, own),
         })
     }
 }
@@ -67,15 +64,15 @@ impl<P: Policy> Translated<P> {
 
     /// Its own action for one of the system's, if it has it.
     pub fn own_action(&self, a: Action) -> Option<Action> {
-        self.translation.own_actions[a.index()]
+        self.dictionary.own.action(a)
     }
 
     /// Its own observation for one of the system's that came with that reward; beyond its alphabet, if it does not know it.
     pub fn own_observation(&self, o: Observation, reward: f64) -> Observation {
-        let Translation { observations, rewarded, unknown, .. } = &self.translation;
+        let Dictionary { own, rewarded, unknown, .. } = &self.dictionary;
         match rewarded {
             Some(rewarded) => rewarded.get(&(o, (reward + 0.0).to_bits())).copied().unwrap_or(*unknown),
-            None => observations[o.index()],
+            None => own.observation(o).unwrap_or(*unknown),
         }
     }
 
@@ -91,7 +88,7 @@ impl<P: Policy> Policy for Translated<P> {
     }
 
     fn act(&mut self, rng: &mut Rng) -> Action {
-        self.translation.actions[self.inner.act(rng).index()]
+        self.dictionary.actions[self.inner.act(rng).index()]
     }
 
     fn probability(&self, a: Action) -> Option<f64> {
@@ -99,7 +96,8 @@ impl<P: Policy> Policy for Translated<P> {
     }
 
     fn observe(&mut self, ao: ActionObservation) {
-        self.take_in(ao, self.translation.observations[ao.observation.index()]);
+        let observation = self.dictionary.own.observation(ao.observation).unwrap_or(self.dictionary.unknown);
+        self.take_in(ao, observation);
     }
 
     fn observe_rewarded(&mut self, ao: ActionObservation, reward: f64) {

@@ -7,15 +7,15 @@
 //! Models come from tables ([`Pomdp::new`]) or from files in Cassandra's format ([`Pomdp::read`]). [`Belief`] is the
 //! exact filter, [`PomdpEnvironment`] the system to act in, [`solve`] plans.
 
-mod belief;
-mod cassandra;
-mod environment;
-mod learned;
-mod qmdp;
-mod rewards;
 mod rows;
-pub mod solve;
+mod rewards;
 mod tables;
+mod learned;
+mod cassandra;
+mod belief;
+mod environment;
+mod qmdp;
+pub mod solve;
 
 pub use belief::{Belief, BeliefState};
 pub use environment::PomdpEnvironment;

@@ -1,5 +1,6 @@
 //! Sparse rows of probabilities, made for reading, looking up and drawing.
 
+use crate::math::SparseRows;
 use crate::rng::Rng;
 
 /// A sparse row: where, and with what probability.
@@ -13,56 +14,42 @@ pub fn sparse(dense: &[f64]) -> Row {
 /// Many rows, one after the other.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Rows {
-    /// Where each row ends.
-    ends: Vec<usize>,
-    entries: Vec<Entry>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Entry {
-    column: u32,
-    probability: f64,
-    /// Sum of the probabilities up to and with this one.
-    cumulative: f64,
+    rows: SparseRows,
+    /// For each entry the sum of the probabilities of its row up to and with it.
+    cumulative: Vec<f64>,
 }
 
 impl Rows {
     /// Adds a row of positive probabilities, sorted by column.
     pub fn push(&mut self, row: impl IntoIterator<Item = (usize, f64)>) {
-        let mut cumulative = 0.0;
-        self.entries.extend(row.into_iter().map(|(column, probability)| {
-            cumulative += probability;
-            Entry { column: column as u32, probability, cumulative }
+        let (mut sum, cumulative) = (0.0, &mut self.cumulative);
+        self.rows.push(row.into_iter().inspect(|(_, probability)| {
+            sum += probability;
+            cumulative.push(sum);
         }));
-        self.ends.push(self.entries.len());
     }
 
     /// The entries of the `i`-th row.
     pub fn row(&self, i: usize) -> impl Iterator<Item = (usize, f64)> {
-        self.entries(i).iter().map(|e| (e.column as usize, e.probability))
+        self.rows.row(i)
     }
 
     /// One entry of the `i`-th row.
     pub fn probability(&self, i: usize, column: usize) -> f64 {
-        let entries = self.entries(i);
-        entries.binary_search_by_key(&column, |e| e.column as usize).map_or(0.0, |k| entries[k].probability)
+        let (columns, probabilities) = self.rows.slices(i);
+        columns.binary_search_by_key(&column, |&c| c as usize).map_or(0.0, |k| probabilities[k])
     }
 
     /// A column drawn from the `i`-th row; `None` if the row is empty.
     pub fn sample(&self, i: usize, rng: &mut Rng) -> Option<usize> {
-        let entries = self.entries(i);
-        let last = entries.last()?;
-        if entries.len() == 1 {
-            return Some(last.column as usize); // certain: spends no random number
+        let ((columns, _), cumulative) = (self.rows.slices(i), &self.cumulative[self.rows.range(i)]);
+        let last = *columns.last()?;
+        if columns.len() == 1 {
+            return Some(last as usize); // certain: spends no random number
         }
-        let u = rng.uniform() * last.cumulative;
-        let k = entries.partition_point(|e| e.cumulative <= u);
-        Some(entries.get(k).unwrap_or(last).column as usize)
-    }
-
-    fn entries(&self, i: usize) -> &[Entry] {
-        let begin = if i == 0 { 0 } else { self.ends[i - 1] };
-        &self.entries[begin..self.ends[i]]
+        let u = rng.uniform() * cumulative[cumulative.len() - 1];
+        let k = cumulative.partition_point(|sum| *sum <= u);
+        Some(*columns.get(k).unwrap_or(&last) as usize)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The episodes that refinement goes over again and again: in memory where they fit, else read anew.
 
-use crate::data::{Alphabet, Trajectory};
+use crate::data::{Alphabet, HELD_OUT, Trajectory, is_held_out};
 use crate::error::{Error, Result};
 use crate::log::Logs;
 
@@ -8,8 +8,6 @@ use crate::log::Logs;
 const MOST_KEPT: usize = 1 << 22;
 /// Steps read at a time where they are not.
 const BATCH: usize = 1 << 17;
-/// One of so many episodes is held out.
-const HELD_OUT: u64 = 10;
 /// With fewer episodes none is held out.
 const LEAST_FOR_HOLDING_OUT: u64 = HELD_OUT;
 
@@ -83,6 +81,6 @@ impl<'a> Data<'a> {
 
     /// Whether the `i`-th episode is held out.
     pub(super) fn is_held_out(&self, i: u64) -> bool {
-        self.holds_out() && i % HELD_OUT == HELD_OUT - 1
+        self.holds_out() && is_held_out(i)
     }
 }

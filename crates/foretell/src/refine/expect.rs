@@ -2,14 +2,14 @@
 
 use pulp::NullaryFnOnce;
 
-use super::latent::{Block, Latent};
+use super::latent::{Block, GROUP, Latent};
 use crate::data::ActionObservation;
 use crate::math::dot4;
 
 /// States that hold less of the belief are left out of a step: their share of any count is below it.
 const NEGLIGIBLE: f64 = 1e-9;
-/// Numbers that are worked on together: vectors of states are padded to whole groups.
-pub(super) const GROUP: usize = 4;
+/// Sums are kept in so many lanes, whatever the number of threads, so that their order is always the same.
+pub(super) const LANES: usize = 8;
 
 /// Sums over episodes, and room to work in.
 #[derive(Clone, Debug, Default)]

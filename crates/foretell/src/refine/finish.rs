@@ -6,10 +6,9 @@ use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 
 use super::data::Data;
-use super::expect::Lane;
+use super::expect::{LANES, Lane};
 use super::latent::Latent;
 use super::layout::START;
-use super::refinement::LANES;
 use crate::error::Result;
 use crate::math::Mean;
 use crate::model::Model;

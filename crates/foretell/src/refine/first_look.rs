@@ -5,9 +5,8 @@ use rustc_hash::FxHashSet;
 
 use super::cluster;
 use super::data::Data;
-use super::latent::{HardCounts, Latent, Triple};
-use super::layout::{Layout, START};
-use super::refinement::MODES;
+use super::latent::{HardCounts, Latent};
+use super::layout::{Layout, MODES, START, Triple};
 use crate::data::{ActionObservation, Trajectory};
 use crate::error::{Error, Result};
 use crate::model::{Candidate, Linear, Model, PredictiveState, StateLayout};
@@ -36,40 +35,43 @@ pub(super) struct FirstLook {
 }
 
 impl FirstLook {
-    pub(super) fn new(model: &Model, data: &Data<'_>) -> Result<FirstLook> {
+    /// Before anything was looked at.
+    pub(super) fn new(model: &Model) -> Result<FirstLook> {
         let symbols = model.alphabet().observations().len();
         let dim = model.linear().map(Linear::rank).ok_or_else(|| {
             Error::data("the model is not linear, and refinement begins with one that is", "learn a linear model first")
         })?;
-        let mut look = FirstLook { dim, triples: FxHashSet::default(), seen: vec![0.0; symbols], sample: Vec::new() };
-        let every = data.steps.div_ceil(SAMPLE);
-        data.each(|first, episodes| {
-            for (i, z) in (first..).zip(episodes) {
-                let mut before = symbols as u32;
-                for ao in &z.steps {
-                    look.triples.insert((ao.action.0, before, ao.observation.0));
-                    before = ao.observation.0;
-                    if !data.is_held_out(i) {
-                        look.seen[ao.observation.index()] += 1.0;
-                    }
+        Ok(FirstLook { dim, triples: FxHashSet::default(), seen: vec![0.0; symbols], sample: Vec::new() })
+    }
+
+    /// Looks at a block of episodes, of which `first` is the number of the first.
+    pub(super) fn add(&mut self, model: &Model, data: &Data<'_>, first: u64, episodes: &[Trajectory]) {
+        let (dim, start) = (self.dim, self.seen.len() as u32);
+        for (i, z) in (first..).zip(episodes) {
+            let mut before = start;
+            for ao in &z.steps {
+                self.triples.insert((ao.action.0, before, ao.observation.0));
+                before = ao.observation.0;
+                if !data.is_held_out(i) {
+                    self.seen[ao.observation.index()] += 1.0;
                 }
             }
-            let is_taken = |(i, _): &(u64, &Trajectory)| !data.is_held_out(*i) && i.is_multiple_of(every);
-            let taken: Vec<&Trajectory> = (first..).zip(episodes).filter(is_taken).map(|(_, z)| z).collect();
-            look.sample.par_extend(taken.into_par_iter().map_init(
-                || PredictiveState::new(model),
-                |filter, z| {
-                    filter.reset();
-                    let mut states = Vec::with_capacity(z.steps.len() * dim);
-                    for &ao in &z.steps {
-                        filter.observe(ao);
-                        states.extend(filter.state().iter().map(|x| x.clamp(-STATE_BOUND, STATE_BOUND) as f32));
-                    }
-                    (z.steps.clone(), states)
-                },
-            ));
-        })?;
-        Ok(look)
+        }
+        let every = data.steps.div_ceil(SAMPLE);
+        let is_taken = |(i, _): &(u64, &Trajectory)| !data.is_held_out(*i) && i.is_multiple_of(every);
+        let taken: Vec<&Trajectory> = (first..).zip(episodes).filter(is_taken).map(|(_, z)| z).collect();
+        self.sample.par_extend(taken.into_par_iter().map_init(
+            || PredictiveState::new(model),
+            |filter, z| {
+                filter.reset();
+                let mut states = Vec::with_capacity(z.steps.len() * dim);
+                for &ao in &z.steps {
+                    filter.observe(ao);
+                    states.extend(filter.state().iter().map(|x| x.clamp(-STATE_BOUND, STATE_BOUND) as f32));
+                }
+                (z.steps.clone(), states)
+            },
+        ));
     }
 
     /// The first estimate of a candidate.

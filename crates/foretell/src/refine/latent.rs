@@ -9,16 +9,15 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::expect::GROUP;
-use super::layout::{Layout, START};
+use super::layout::{Layout, START, Triple};
 
 /// Share of that prior that goes to all states by how often they are met, whatever followed s.
 const BACK_OFF: f64 = 0.1;
 /// Up to so many numbers T is dense; beyond, it has entries only between states whose observations were met in sequence.
 const LARGEST_DENSE: usize = 1 << 22;
 
-/// Two symbols in sequence: the action between them, and their indices; the start of an episode has the index after the last.
-pub(super) type Triple = (u32, u32, u32);
+/// Numbers that are worked on together: vectors of states are padded to whole groups.
+pub(super) const GROUP: usize = 4;
 
 /// What one assignment of states to steps counts.
 #[derive(Debug, Default)]

@@ -2,8 +2,12 @@
 
 use rustc_hash::FxHashSet;
 
-use super::latent::Triple;
 use crate::data::{Alphabet, Observation};
+
+/// Modes of the hidden-mode layout.
+pub(super) const MODES: usize = 2;
+/// Two symbols in sequence: the action between them, and their indices; the start of an episode has the index after the last.
+pub(super) type Triple = (u32, u32, u32);
 
 /// The state before the first step.
 pub(super) const START: usize = 0;

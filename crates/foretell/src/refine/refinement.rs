@@ -4,10 +4,12 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::data::Data;
-use super::expect::Lane;
+use super::expect::{LANES, Lane};
 use super::finish::Fitted;
 use super::first_look::FirstLook;
 use super::latent::Latent;
+use super::layout::MODES;
+use crate::data::{HELD_OUT, Trajectory};
 use crate::error::Result;
 use crate::log::Logs;
 use crate::model::{Latent as LatentModel, Model, Predictor};
@@ -17,10 +19,6 @@ use super::finish;
 use super::params::{RefineParams, StateCount};
 use crate::model::{Candidate, StateLayout};
 
-/// Sums are kept in so many lanes, whatever the number of threads, so that their order is always the same.
-pub(super) const LANES: usize = 8;
-/// Modes of the hidden-mode layout.
-pub(super) const MODES: usize = 2;
 /// Candidates are compared on one of so many episodes, but on this many steps at least; where that is all, each is fitted in full.
 const TRIAL_SHARE: u64 = 8;
 const LEAST_TRIAL: u64 = 1 << 14;
@@ -108,7 +106,8 @@ impl<'a> Refinement<'a> {
     pub(super) fn over(model: &Model, data: Data<'a>, params: &RefineParams) -> Result<Refinement<'a>> {
         params.validate()?;
         let model = model.clone().without_ensemble().without_refinement();
-        let first_look = FirstLook::new(&model, &data)?;
+        let mut first_look = FirstLook::new(&model)?;
+        data.each(|first, episodes| first_look.add(&model, &data, first, episodes))?;
         let mut waiting = candidates(&model, params);
         let mut params = params.clone();
         if !data.holds_out() {
@@ -164,8 +163,8 @@ impl<'a> Refinement<'a> {
     pub fn finish(self) -> Result<Model> {
         let Some(Fit { mut best, candidate, .. }) = self.leader.or(self.fit) else { return Ok(self.model) };
         for _ in 0..LAST_ROUNDS {
-            let (training, _) = sums(&best, &self.data, 1, |_| false)?;
-            best.maximise(&training);
+            let all = Share { every: 1, is_held_out: &|_| false };
+            best.maximise(&expect(&best, &self.data, &all)?.training);
         }
         let Fitted { pomdp, visits, reward_sd, fading, reward_memory } = finish::pomdp(&self.model, &self.data, &best)?;
         let linear = self.model.linear().expect("the first look was taken with it").clone();
@@ -240,7 +239,8 @@ impl Fit {
 
     /// One round on one of `every` episodes.
     fn round(&mut self, data: &Data<'_>, every: u64) -> Result<EmRound> {
-        let (training, held_out) = sums(&self.latent, data, every, |i| data.is_held_out(i))?;
+        let share = Share { every, is_held_out: &|i| data.is_held_out(i) };
+        let Expected { training, held_out } = expect(&self.latent, data, &share)?;
         let sum =
             |lanes: &[Lane]| lanes.iter().fold((0.0, 0), |(sum, steps), lane| (sum + lane.log_likelihood, steps + lane.steps));
         let ((log_likelihood, steps), (held_sum, held_steps)) = (sum(&training), sum(&held_out));
@@ -265,30 +265,63 @@ impl Fit {
     }
 }
 
-/// Sums over one of `every` episodes: of those to learn from, and of those held out.
-fn sums(
-    latent: &Latent,
-    data: &Data<'_>,
-    every: u64,
-    is_held_out: impl Fn(u64) -> bool + Sync,
-) -> Result<(Vec<Lane>, Vec<Lane>)> {
-    let mut lanes: Vec<(Lane, Lane)> = (0..LANES).map(|_| (latent.lane(), Lane::default())).collect();
-    data.each(|first, episodes| {
-        lanes.par_iter_mut().enumerate().for_each(|(l, (training, held_out))| {
+/// What the E-step expects, summed over episodes: of those to learn from, and of those held out.
+///
+/// Sums are kept in lanes, to which episodes go by their numbers: the same ones, however the episodes come in blocks.
+struct Expected {
+    training: Vec<Lane>,
+    held_out: Vec<Lane>,
+}
+
+impl Expected {
+    fn new(latent: &Latent) -> Expected {
+        Expected { training: vec![latent.lane(); LANES], held_out: vec![Lane::default(); LANES] }
+    }
+
+    /// Adds one of `every` episodes of a block, of which `first` is the number of the first.
+    fn add(&mut self, latent: &Latent, share: &Share<'_>, first: u64, episodes: &[Trajectory]) {
+        let lanes = (self.training.par_iter_mut(), self.held_out.par_iter_mut()).into_par_iter().enumerate();
+        lanes.for_each(|(l, (training, held_out))| {
             for (i, z) in (first..).zip(episodes).filter(|(i, _)| *i % LANES as u64 == l as u64) {
-                // Held-out episodes are every tenth, so a share is taken of tens.
-                if !(i / 10).is_multiple_of(every) {
-                    continue;
-                }
-                if is_held_out(i) {
-                    latent.score(&z.steps, held_out);
-                } else {
-                    latent.expect(&z.steps, training);
+                match share.of(i) {
+                    Part::Neither => {}
+                    Part::HeldOut => latent.score(&z.steps, held_out),
+                    Part::Training => latent.expect(&z.steps, training),
                 }
             }
         });
-    })?;
-    Ok(lanes.into_iter().unzip())
+    }
+}
+
+/// Which episodes are learned from, and which are held out.
+struct Share<'a> {
+    every: u64,
+    is_held_out: &'a (dyn Fn(u64) -> bool + Sync),
+}
+
+/// What an episode is for.
+enum Part {
+    Training,
+    HeldOut,
+    Neither,
+}
+
+impl Share<'_> {
+    fn of(&self, i: u64) -> Part {
+        // Held-out episodes are every tenth, so a share is taken of tens.
+        match ((i / HELD_OUT).is_multiple_of(self.every), (self.is_held_out)(i)) {
+            (false, _) => Part::Neither,
+            (true, true) => Part::HeldOut,
+            (true, false) => Part::Training,
+        }
+    }
+}
+
+/// The E-step over all blocks.
+fn expect(latent: &Latent, data: &Data<'_>, share: &Share<'_>) -> Result<Expected> {
+    let mut expected = Expected::new(latent);
+    data.each(|first, episodes| expected.add(latent, share, first, episodes))?;
+    Ok(expected)
 }
 
 /// The best candidate of each kind of states that comes close to the best of all, that one last.

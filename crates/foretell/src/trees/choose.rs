@@ -3,7 +3,7 @@
 use pulp::Simd;
 
 use super::inputs::LANES;
-use super::kernels::{Bounds, Candidates};
+use super::kernels::{Bounds, Candidates, Split};
 use super::threshold;
 use crate::rng::Rng;
 
@@ -11,13 +11,6 @@ use crate::rng::Rng;
 ///
 /// A sum of some hundred numbers in single precision is right to about ten units of 2⁻²⁴, and a score has its square.
 const TIE: f32 = 2e-6;
-
-/// Rows whose feature is above the threshold go right.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Split {
-    pub(super) feature: usize,
-    pub(super) threshold: f32,
-}
 
 /// Targets of a node, summed up.
 #[derive(Clone, Copy, Debug)]

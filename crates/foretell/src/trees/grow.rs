@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use pulp::{Simd, WithSimd};
 
-use super::choose::{Chooser, Members, Split, Summary};
+use super::choose::{Chooser, Members, Summary};
 use super::inputs::{Aligned, Inputs};
-use super::kernels::{Bounds, dispatch, exchange, separate};
+use super::kernels::{Bounds, Split, dispatch, exchange, separate};
 use super::walk::Node;
 use super::{Targets, TreeParams};
 use crate::rng::Rng;

@@ -6,7 +6,12 @@
 use pulp::bytemuck::try_cast;
 use pulp::{Simd, WithSimd};
 
-use super::choose::Split;
+/// Rows whose feature is above the threshold go right.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Split {
+    pub(super) feature: usize,
+    pub(super) threshold: f32,
+}
 
 /// Vectors of features that are summed together: their thresholds and sums fill the 16 registers of AVX2.
 const GROUP: usize = 4;

@@ -33,15 +33,15 @@ use crate::error::{Error, Result};
 use crate::rng::Seed;
 use grow::{Grower, Grown, Sample};
 
-mod arrays;
-mod choose;
-mod grow;
 mod inputs;
+mod walk;
+mod arrays;
 mod kernels;
+mod choose;
 mod random;
+mod grow;
 #[cfg(test)]
 mod tests;
-mod walk;
 
 pub use arrays::ForestArrays;
 pub use inputs::{Inputs, Rows};

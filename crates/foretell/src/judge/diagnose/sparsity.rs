@@ -91,7 +91,7 @@ impl Counter {
     pub(super) fn add(&mut self, episodes: &Episodes) {
         let batch = self.features.batch(episodes, self.rule);
         let (mut histories, mut tests, mut after) = (Vec::new(), Vec::new(), Vec::new());
-        for place in batch.places() {
+        for place in batch.cuts() {
             [&mut histories, &mut tests, &mut after].into_iter().for_each(Vec::clear);
             if place.at == place.first {
                 histories.push(EMPTY);

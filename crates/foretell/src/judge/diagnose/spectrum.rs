@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::error::{Error, Result};
-use crate::learn::{Accumulator, Batch, EpisodeFeatures as Episode, Features, Moments, NULL_TEST, Whitening};
+use crate::learn::{Accumulator, Batch, EpisodeCuts, Features, Moments, NULL_TEST, Whitening};
 use crate::math::{Linear, Svd};
 use crate::rng::Seed;
 
@@ -68,9 +68,11 @@ impl Noise {
     pub(super) fn add(&mut self, features: &Features, batch: &Batch<'_>) {
         let (met, total) = (self.met, self.total);
         self.draws.par_iter_mut().zip(&self.coins).for_each(|(draw, coin)| {
-            let signed =
-                |(i, episode): (u64, &Episode)| Episode { weight: sign(*coin, i, total) * episode.weight, ..episode.clone() };
-            let episodes: Vec<Episode> = (met..).zip(&batch.episodes).map(signed).collect();
+            let signed = |(i, episode): (u64, &EpisodeCuts)| EpisodeCuts {
+                weight: sign(*coin, i, total) * episode.weight,
+                ..episode.clone()
+            };
+            let episodes: Vec<EpisodeCuts> = (met..).zip(&batch.episodes).map(signed).collect();
             draw.add_episodes(features, batch, &episodes);
         });
         self.met += batch.episodes.len() as u64;

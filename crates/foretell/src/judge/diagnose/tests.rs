@@ -64,8 +64,9 @@ fn literal(zs: &[Trajectory], params: &LearnParams, rule: crate::CutRule) -> Lit
     let prefixes = |steps: &[ActionObservation]| -> Vec<Sequence> {
         (1..=params.max_test_length.min(steps.len())).map(|l| steps[..l].to_vec()).collect()
     };
-    for cut in zs.iter().flat_map(|z| z.cuts(rule)) {
-        let h = cut.history();
+    let cuts = |z: &Trajectory| rule.count(z.steps.len(), z.end);
+    for (z, t) in zs.iter().flat_map(|z| (0..cuts(z)).map(move |t| (z, t))) {
+        let (h, next, future, after_next) = (&z.steps[..t], z.steps[t], &z.steps[t..], &z.steps[t + 1..]);
         let mut histories = match params.history {
             History::Prefix => vec![h.to_vec()],
             History::Suffix => (1..=params.history_length.min(h.len())).map(|k| h[h.len() - k..].to_vec()).collect(),
@@ -75,14 +76,14 @@ fn literal(zs: &[Trajectory], params: &LearnParams, rule: crate::CutRule) -> Lit
         }
         for history in histories {
             *literal.histories.entry(history.clone()).or_insert(0) += 1;
-            for test in prefixes(cut.future()) {
+            for test in prefixes(future) {
                 *literal.joint.entry(history.clone()).or_default().entry(test).or_insert(0) += 1;
             }
-            for test in prefixes(cut.after_next()) {
-                *literal.with_next.entry((history.clone(), cut.next())).or_default().entry(test).or_insert(0) += 1;
+            for test in prefixes(after_next) {
+                *literal.with_next.entry((history.clone(), next)).or_default().entry(test).or_insert(0) += 1;
             }
         }
-        literal.tests.extend(prefixes(cut.future()).into_iter().chain(prefixes(cut.after_next())));
+        literal.tests.extend(prefixes(future).into_iter().chain(prefixes(after_next)));
     }
     literal
 }

@@ -1,11 +1,10 @@
 //! Logs in K parts: each in turn is held out, while the others are learned from.
 
 use rayon::prelude::*;
-use rustc_hash::FxHashMap;
 
-use crate::data::{ActionObservation, Alphabet, End, Episodes, Fingerprints};
+use crate::data::{Action, ActionObservation, Alphabet, Episodes, Fingerprints, Observation, Translation};
 use crate::error::{Error, Result};
-use crate::learn::{Features, Side, empty_batch, first_alphabet, refuse_no_rewards, rule};
+use crate::learn::{Features, Side, Survey, empty_batch, first_alphabet, refuse_no_rewards, rule};
 use crate::log::Logs;
 use crate::model::{Counter, LearnParams, NGram, NGramStep, Projection, unseen};
 use crate::rng::Seed;
@@ -70,15 +69,6 @@ pub enum Held {
     All,
 }
 
-/// What one part adds to a survey of several.
-struct Counted {
-    counts: FxHashMap<ActionObservation, u64>,
-    longest_truncated: Option<usize>,
-    episodes: u64,
-    steps: u64,
-    counter: Counter,
-}
-
 impl Folds {
     /// Reads logs into so many parts, to each the same number of episodes, drawn by the seed of `params`.
     pub fn read(logs: &Logs, params: &LearnParams, parts: usize) -> Result<Folds> {
@@ -113,10 +103,13 @@ impl Folds {
             return Err(Error::data(problem, "give more episodes, or fewer folds"));
         }
         refuse_no_rewards(&alphabet)?;
-        let fingerprints = Fingerprints::of(&alphabet);
-        let counted: Vec<Counted> =
-            batches.par_iter().map(|batches| Counted::of(batches, &fingerprints, params.ngram_length)).collect();
-        let fold = |held: usize| Fold::new(&alphabet, &counted, &batches[held], held, params.ngram_length);
+        let survey = |batches: &Vec<Episodes>| {
+            let mut survey = Survey::new(alphabet.clone(), params.ngram_length);
+            batches.iter().for_each(|batch| survey.add(&alphabet, batch));
+            survey
+        };
+        let surveys: Vec<Survey> = batches.par_iter().map(survey).collect();
+        let fold = |held: usize| Fold::new(&alphabet, &surveys, &batches[held], held);
         let folds = (0..parts).into_par_iter().map(fold).collect();
         Ok(Folds { alphabet, parts: batches, folds, episodes, steps, skipped, is_cut })
     }
@@ -226,47 +219,38 @@ impl Draw {
     }
 }
 
-impl Counted {
-    fn of(batches: &[Episodes], fingerprints: &Fingerprints, ngram_length: usize) -> Counted {
-        let mut counter = Counter::new(ngram_length);
-        let mut counts = FxHashMap::default();
-        batches.iter().for_each(|batch| counter.add(fingerprints, batch));
-        batches.iter().flat_map(Episodes::steps).for_each(|&ao| *counts.entry(ao).or_insert(0) += 1);
-        let truncated = batches.iter().flat_map(Episodes::iter).filter(|z| z.end == End::Truncated);
-        Counted {
-            counts,
-            longest_truncated: truncated.map(|z| z.steps.len()).max(),
-            episodes: batches.iter().map(|batch| batch.len() as u64).sum(),
-            steps: batches.iter().map(|batch| batch.steps().len() as u64).sum(),
-            counter,
-        }
-    }
-}
-
 impl Fold {
-    fn new(all: &Alphabet, counted: &[Counted], batches: &[Episodes], held: usize, ngram_length: usize) -> Fold {
-        let others = || counted.iter().enumerate().filter(|(part, _)| *part != held).map(|(_, counted)| counted);
-        let mut counts: FxHashMap<ActionObservation, u64> = FxHashMap::default();
-        others().flat_map(|part| &part.counts).for_each(|(&ao, n)| *counts.entry(ao).or_insert(0) += n);
-        let mut pairs: Vec<ActionObservation> = counts.keys().copied().collect();
-        pairs.sort_unstable();
-        let (alphabet, names) = SeenSoFar::of(all, &pairs);
-        let own_pairs: Vec<ActionObservation> = pairs.iter().map(|&ao| names.pair(ao)).collect();
-        let mut counter = Counter::new(ngram_length);
-        others().for_each(|part| counter.merge(&part.counter, |o| names.observation(o.0)));
+    fn new(all: &Alphabet, surveys: &[Survey], batches: &[Episodes], held: usize) -> Fold {
+        let mut others = surveys.iter().enumerate().filter(|(part, _)| *part != held).map(|(_, survey)| survey);
+        let mut training = others.next().expect("there are at least two parts").clone();
+        others.for_each(|survey| {
+            training.merge(survey);
+        });
+        let pairs = training.pairs();
+        let alphabet = alphabet_of(all, &pairs);
+        let names = Translation::between(all, &alphabet);
+        // A symbol that is held out alone is beyond the alphabet.
+        let own = |ao: ActionObservation| ActionObservation {
+            action: names.action(ao.action).unwrap_or(Action(u32::MAX)),
+            observation: names.observation(ao.observation).unwrap_or(Observation(u32::MAX)),
+        };
+        let own_pairs: Vec<ActionObservation> = pairs.iter().map(|&ao| own(ao)).collect();
+        let mut counter = Counter::new(training.counter.length());
+        counter.merge(&training.counter, |o| names.observation(o).expect("it was counted in training"));
+        let counts = &training.counts;
         let mut symbols = vec![0; alphabet.observations().len()];
         own_pairs.iter().zip(&pairs).for_each(|(own, ao)| symbols[own.observation.index()] += counts[ao]);
         let (ngram, unseen): (NGram, f64) = (counter.finish(), unseen(&symbols));
         let fingerprints = Fingerprints::of(&alphabet);
         let held_out = batches.iter().flat_map(Episodes::iter).map(|z| {
-            let steps: Vec<_> = z.steps.iter().map(|&ao| names.pair(ao)).collect();
+            let steps: Vec<_> = z.steps.iter().map(|&ao| own(ao)).collect();
             HeldOut { given: NGramStep::of(&ngram, &fingerprints, unseen, &steps), steps }
         });
         let held_out = held_out.collect();
         Fold {
             pair_counts: pairs.iter().map(|ao| counts[ao]).collect(),
-            longest_truncated: others().filter_map(|part| part.longest_truncated).max(),
-            trained_on: (others().map(|part| part.episodes).sum(), others().map(|part| part.steps).sum()),
+            longest_truncated: training.longest_truncated,
+            trained_on: (training.episodes, training.steps),
             alphabet,
             pairs,
             own_pairs,
@@ -276,35 +260,19 @@ impl Fold {
     }
 }
 
-/// How symbols are called where only those of some pairs are known; the others are beyond.
-struct SeenSoFar {
-    actions: Vec<u32>,
-    observations: Vec<u32>,
-}
-
-impl SeenSoFar {
-    /// The alphabet of the pairs, in the order of that of all: sorted pairs stay sorted.
-    fn of(all: &Alphabet, pairs: &[ActionObservation]) -> (Alphabet, SeenSoFar) {
-        let mut alphabet = if all.observes_rewards() { Alphabet::observing_rewards() } else { Alphabet::default() };
-        let (mut actions, mut observations) = (vec![false; all.actions().len()], vec![false; all.observations().len()]);
-        for ao in pairs {
-            actions[ao.action.index()] = true;
-            observations[ao.observation.index()] = true;
-        }
-        let mut action = |(name, met): (&String, &bool)| if *met { alphabet.intern_action(name).0 } else { u32::MAX };
-        let actions = all.actions().iter().zip(&actions).map(&mut action).collect();
-        let observation = |(symbol, met): (&crate::ObservationSymbol, &bool)| {
-            if *met { alphabet.intern(&symbol.name, symbol.terminal).0 } else { u32::MAX }
-        };
-        let observations = all.observations().iter().zip(&observations).map(observation).collect();
-        (alphabet, SeenSoFar { actions, observations })
+/// The alphabet of some pairs, in the order of that of all: sorted pairs stay sorted.
+fn alphabet_of(all: &Alphabet, pairs: &[ActionObservation]) -> Alphabet {
+    let mut alphabet = if all.observes_rewards() { Alphabet::observing_rewards() } else { Alphabet::default() };
+    let (mut actions, mut observations) = (vec![false; all.actions().len()], vec![false; all.observations().len()]);
+    for ao in pairs {
+        actions[ao.action.index()] = true;
+        observations[ao.observation.index()] = true;
     }
-
-    fn observation(&self, o: u32) -> crate::Observation {
-        crate::Observation(self.observations[o as usize])
+    for (name, _) in all.actions().iter().zip(&actions).filter(|(_, seen)| **seen) {
+        alphabet.intern_action(name);
     }
-
-    fn pair(&self, ao: ActionObservation) -> ActionObservation {
-        ActionObservation::new(self.actions[ao.action.index()], self.observations[ao.observation.index()])
+    for (symbol, _) in all.observations().iter().zip(&observations).filter(|(_, seen)| **seen) {
+        alphabet.intern(&symbol.name, symbol.terminal);
     }
+    alphabet
 }

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use super::{BoundaryEpisodes, Factors, Moments, OperatorStore, WideOperators, padded};
-use crate::data::{ActionObservation, Alphabet, CutRule, Episodes, Overlap, Vocabulary};
+use crate::data::{ActionObservation, Alphabet, CutRule, End, Episodes, Observation, Overlap, Vocabulary};
 use crate::error::{Error, Result};
 use crate::learn::bases::{MOST_WIDTH, Span, Wide};
 use crate::learn::features::{Features, Side};
@@ -158,7 +158,7 @@ impl Moments {
             if symbols.iter().any(|&o| o as usize >= alphabet.observations().len()) {
                 return Err(arrays.damaged("the n-gram has symbols that the alphabet has not"));
             }
-            let keys = contexts.into_iter().zip(symbols.into_iter().map(crate::Observation));
+            let keys = contexts.into_iter().zip(symbols.into_iter().map(Observation));
             (level.zeros, level.counts) = (zeros, keys.zip(counts).collect());
         }
         let mut features = Features::new(&params, &alphabet);
@@ -466,7 +466,7 @@ pub(crate) fn read_episodes(arrays: &Arrays<'_>, name: &str, alphabet: &Alphabet
         first = range.end;
         let probabilities = probabilities.get(range.clone()).unwrap_or_default();
         let steps = steps.get(range).ok_or_else(|| arrays.damaged("its episodes are longer than their steps"))?;
-        episodes.push_episode(crate::data::Episode { steps, end: crate::End::Terminated, weight, probabilities });
+        episodes.push_episode(crate::data::Episode { steps, end: End::Terminated, weight, probabilities });
     }
     match episodes.probabilities().is_empty() || episodes.probabilities().len() == episodes.steps().len() {
         true => Ok(()),

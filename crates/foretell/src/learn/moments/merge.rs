@@ -1,7 +1,7 @@
 //! Moments of two logs become those of both.
 
 use super::{Moments, OperatorStore};
-use crate::data::{EMPTY, Renaming, Vocabulary};
+use crate::data::{EMPTY, Translation, Vocabulary};
 use crate::error::{Error, Result};
 use crate::model::{LearnParams, Weighting};
 
@@ -20,7 +20,7 @@ impl Moments {
         }
         // Whatever is refused leaves these as they are.
         let mut survey = self.survey.clone();
-        let renaming = survey.merge(&other.survey);
+        let translation = survey.merge(&other.survey);
         let now = survey.alphabet.actions().len();
         [&*self, &other].into_iter().try_for_each(|moments| moments.refuse_actions(now))?;
         let rule = if self.late.is_full { self.rule } else { survey.rule(&self.params) };
@@ -37,7 +37,7 @@ impl Moments {
         let sides =
             [(&mut self.features.tests, &other.features.tests), (&mut self.features.histories, &other.features.histories)];
         let [tests, histories] = sides.map(|(ours, theirs)| Rows {
-            words: merge_words(&mut ours.vocabulary, &theirs.vocabulary, &renaming),
+            words: merge_words(&mut ours.vocabulary, &theirs.vocabulary, &translation),
             specials: ours.specials as u32,
         });
         self.sums.merge(&other.sums, |t| tests.renamed(t), |h| histories.renamed(h));
@@ -45,13 +45,13 @@ impl Moments {
         if let (OperatorStore::PerPair(ours), OperatorStore::PerPair(theirs)) = (&mut self.kept, &other.kept) {
             ours.reserve(&self.features, &pairs);
             for (&ao, &slot) in &theirs.slots {
-                let (ours, theirs) = (&mut ours.sums[ours.slots[&renaming.pair(ao)]], &theirs.sums[slot]);
+                let (ours, theirs) = (&mut ours.sums[ours.slots[&translation.known_pair(ao)]], &theirs.sums[slot]);
                 ours.weight += theirs.weight;
                 ours.entries.merge(&theirs.entries, |t, h| (tests.renamed(t), histories.renamed(h)));
             }
         }
         for mut z in other.late.episodes.iter() {
-            let steps: Vec<_> = z.steps.iter().map(|&ao| renaming.pair(ao)).collect();
+            let steps: Vec<_> = z.steps.iter().map(|&ao| translation.known_pair(ao)).collect();
             z.steps = &steps;
             self.late.episodes.push_episode(z);
         }
@@ -97,11 +97,11 @@ impl Rows {
 }
 
 /// Adds the sequences of another vocabulary; returns the node each has here. The root stays.
-fn merge_words(ours: &mut Vocabulary, theirs: &Vocabulary, renaming: &Renaming) -> Vec<u32> {
+fn merge_words(ours: &mut Vocabulary, theirs: &Vocabulary, translation: &Translation) -> Vec<u32> {
     let mut nodes = vec![EMPTY as u32];
     for (parent, ao) in theirs.nodes() {
         let parent = u64::from(nodes[parent as usize]);
-        nodes.push(ours.intern(parent, renaming.pair(ao)) as u32);
+        nodes.push(ours.intern(parent, translation.known_pair(ao)) as u32);
     }
     nodes
 }

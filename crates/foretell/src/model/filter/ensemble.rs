@@ -1,8 +1,7 @@
 //! The states of the models of an ensemble, side by side.
 
 use super::state::State;
-use crate::model::ensemble::Ensemble;
-use crate::model::predictor::Model;
+use crate::model::predictor::{Ensemble, Model};
 
 /// The states of the other members, with which predictions are averaged, and of the models of halves of the logs.
 #[derive(Clone, Debug)]

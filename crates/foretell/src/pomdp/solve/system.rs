@@ -2,7 +2,7 @@
 
 use crate::data::Action;
 use crate::error::{Error, Result};
-use crate::math::dot8 as dot;
+use crate::math::{SparseRows, dot8 as dot};
 use crate::pomdp::Pomdp;
 
 /// Sweeps after which values are said not to settle; a discount of 0.9999 needs some 200 000.
@@ -20,20 +20,12 @@ pub(super) struct System {
     /// r(a, s), at a·|S| + s.
     pub rewards: Vec<f64>,
     /// T(s' | a, s) for each a; one row for each s.
-    pub transitions: Vec<Sparse>,
+    pub transitions: Vec<SparseRows>,
     /// O(o | a, s') for each a; one row for each s'.
-    pub emissions: Vec<Sparse>,
+    pub emissions: Vec<SparseRows>,
     /// w(s) ≥ 1 + γ max_a Σ_s' T(s' | a, s) w(s'): no policy goes on for longer, in discounted steps. So no value is beyond
     /// w(s) times the largest reward, and values that change by no more than δ in a sweep are within δ w(s) of their limit.
     pub steps: Vec<f64>,
-}
-
-/// A sparse matrix by rows.
-#[derive(Default)]
-pub(super) struct Sparse {
-    ends: Vec<usize>,
-    columns: Vec<u32>,
-    values: Vec<f64>,
 }
 
 /// A belief, by the states that it holds possible, in order.
@@ -67,21 +59,6 @@ impl Point {
     }
 }
 
-impl Sparse {
-    fn push(&mut self, row: impl Iterator<Item = (usize, f64)>) {
-        for (column, value) in row {
-            self.columns.push(column as u32);
-            self.values.push(value);
-        }
-        self.ends.push(self.columns.len());
-    }
-
-    pub fn row(&self, i: usize) -> impl Iterator<Item = (usize, f64)> {
-        let range = if i == 0 { 0 } else { self.ends[i - 1] }..self.ends[i];
-        self.columns[range.clone()].iter().zip(&self.values[range]).map(|(&column, &value)| (column as usize, value))
-    }
-}
-
 impl System {
     pub fn new(pomdp: &Pomdp, discount: f64) -> Result<System> {
         if !(0.0..=1.0).contains(&discount) {
@@ -101,7 +78,7 @@ impl System {
         };
         pomdp.start().for_each(|(s, p)| system.start.push(s, p));
         for a in (0..actions).map(|a| Action(a as u32)) {
-            let (mut transitions, mut emissions) = (Sparse::default(), Sparse::default());
+            let (mut transitions, mut emissions) = (SparseRows::default(), SparseRows::default());
             for s in 0..states {
                 transitions.push(pomdp.transitions(a, s).filter(|&(to, _)| !pomdp.is_terminal(to)));
                 emissions.push(pomdp.emissions(a, s).filter(|_| !pomdp.is_terminal(s)).map(|(o, p)| (o.index(), p)));

@@ -11,7 +11,7 @@ use parquet::basic::{Compression, Encoding};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 
-use super::write::{Output, Row};
+use super::{Output, Row};
 
 const BATCH: usize = 1 << 15; // rows that are gathered before they are encoded
 const ROW_GROUP: usize = 1 << 20; // rows; what is held in memory, encoded, before it goes to the file

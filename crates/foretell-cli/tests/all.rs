@@ -1,0 +1,11 @@
+//! All tests of the command line through its binary, as one program: each more would be linked by itself.
+
+mod cli;
+mod diagnose;
+mod failures;
+mod kill;
+mod many_files;
+mod report;
+mod search;
+mod support;
+mod updates;
