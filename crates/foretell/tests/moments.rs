@@ -243,7 +243,7 @@ fn moments_of_other_parameters_or_compressed_ones_are_not_merged() {
     }
     let compressed = Learner::new(&params).keep(Keep::Compressed).learn(&theirs).unwrap().moments.unwrap();
     let said = message(compressed);
-    assert!(said.contains("only exact moments can be merged") && said.contains("--keep-moments=exact"), "{said}");
+    assert!(said.contains("only exact moments can be merged") && said.contains("`keep_moments` exact"), "{said}");
 }
 
 #[test]
@@ -297,7 +297,7 @@ fn where_memory_is_short_the_first_learning_loses_nothing() {
             assert!(!moments.is_exact());
             same(&moments.model().unwrap(), &plain).unwrap();
             let said = learner().keep(Keep::Exact).learn(&all).unwrap_err().to_string();
-            assert!(said.contains("pairs take more than") && said.contains("--memory"), "{said}");
+            assert!(said.contains("pairs take more than") && said.contains("`memory`"), "{said}");
             let roomy = Learner::new(&params).keep(Keep::Fitting).learn(&all).unwrap();
             assert_eq!((roomy.operators, roomy.moments.unwrap().is_exact()), (OperatorsFrom::Moments, true));
         }

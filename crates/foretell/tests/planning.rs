@@ -156,7 +156,7 @@ fn no_part_of_a_policy_file_is_a_policy() {
         }
     }
     let message = Plan::from_bytes(&model.to_bytes(), "model.safetensors").unwrap_err().to_string();
-    assert!(message.contains("it is a model, not a policy") && message.contains("foretell plan"), "{message}");
+    assert!(message.contains("it is a model, not a policy") && message.contains("give a policy"), "{message}");
 }
 
 #[test]

@@ -15,9 +15,9 @@ use crate::rng::Seed;
 const NOISE: f64 = 1e-9;
 /// Directions of tests and histories are kept for so many times d′ in what later logs are to be added to: what is cut off cannot
 /// come back. DEVIATIONS.md has a table of what that costs.
-pub(crate) const WIDTH: usize = 2;
+pub(super) const WIDTH: usize = 2;
 /// More than there ever are.
-pub(crate) const MOST_WIDTH: usize = 1 << 20;
+pub(super) const MOST_WIDTH: usize = 1 << 20;
 
 /// The bases in which operators are estimated.
 #[derive(Clone, Debug)]

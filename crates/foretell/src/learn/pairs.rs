@@ -9,7 +9,7 @@ use super::features::{Batch, Cut, Features};
 use crate::data::ActionObservation;
 
 /// Where each pair has its sums.
-pub(crate) type Slots = FxHashMap<ActionObservation, usize>;
+pub(super) type Slots = FxHashMap<ActionObservation, usize>;
 
 /// Up to this d_T·d_H the sums of hashed columns are arrays; beyond, most of them would be zero.
 const LARGEST_ARRAY: usize = 1 << 14;
@@ -18,10 +18,10 @@ const GATHERED: usize = 512;
 /// Bytes that an entry of a map takes, on average: key, value and a share of empty places.
 const ENTRY: usize = 26;
 /// The column of Σ ψ_{t+1} in a map.
-pub(crate) const TESTS: u32 = u32::MAX;
+pub(super) const TESTS: u32 = u32::MAX;
 
 /// The places of a batch, grouped by the slot of their next step.
-pub(crate) fn grouped(batch: &Batch<'_>, slots: &Slots, places: impl Iterator<Item = Cut>) -> Vec<Vec<Cut>> {
+pub(super) fn grouped(batch: &Batch<'_>, slots: &Slots, places: impl Iterator<Item = Cut>) -> Vec<Vec<Cut>> {
     let mut groups = vec![Vec::new(); slots.len()];
     places.for_each(|place| groups[slots[&batch.steps[place.at]]].push(place));
     groups
@@ -53,7 +53,7 @@ pub(crate) struct PerPair {
 }
 
 /// Numbers that the sums of a pair have as an array; `None` if they are a map.
-pub(crate) fn array_size(features: &Features) -> Option<usize> {
+pub(super) fn array_size(features: &Features) -> Option<usize> {
     let (tests, histories) = (&features.tests, &features.histories);
     let is_hashed = tests.is_hash() && histories.is_hash();
     let is_dense = !(tests.is_identity() || histories.is_identity() || is_hashed);
@@ -154,17 +154,17 @@ fn add_entries(sums: &mut Entries, features: &Features, batch: &Batch<'_>, place
     }
 }
 
-pub(crate) fn key(row: u32, column: u32) -> u64 {
+pub(super) fn key(row: u32, column: u32) -> u64 {
     u64::from(column) << 32 | u64::from(row)
 }
 
 /// Row and column of a key.
-pub(crate) fn place(key: u64) -> (u32, u32) {
+pub(super) fn place(key: u64) -> (u32, u32) {
     (key as u32, (key >> 32) as u32)
 }
 
 /// Whether a key is of a row and a column that there are.
-pub(crate) fn is_within(key: u64, features: &Features) -> bool {
+pub(super) fn is_within(key: u64, features: &Features) -> bool {
     let (t, h) = place(key);
     (t as usize) < features.tests.rows() && ((h as usize) < features.histories.rows() || h == TESTS)
 }

@@ -24,7 +24,7 @@ fn refill(batch: &mut Episodes, reader: &mut Reader) -> Result<()> {
 }
 
 /// The batches of weighted episodes.
-pub(crate) fn batches(episodes: &[(Trajectory, f64)], weighting: Weighting) -> Result<Vec<Held>> {
+pub(super) fn batches(episodes: &[(Trajectory, f64)], weighting: Weighting) -> Result<Vec<Held>> {
     let mut batches: Vec<Held> = Vec::new();
     for (i, (z, weight)) in (1..).zip(episodes) {
         if batches.last().is_none_or(|(batch, _)| batch.is_full()) {
@@ -38,7 +38,7 @@ pub(crate) fn batches(episodes: &[(Trajectory, f64)], weighting: Weighting) -> R
 }
 
 /// A batch in memory, and where it ends.
-pub(crate) type Held = (Episodes, Position);
+pub(super) type Held = (Episodes, Position);
 
 /// Where episodes come from.
 #[derive(Clone, Copy)]
@@ -91,7 +91,7 @@ impl Source<'_> {
 }
 
 /// The batches of small logs, kept so that they need not be read again.
-pub(crate) struct BatchCache(Option<Vec<Held>>);
+pub(super) struct BatchCache(Option<Vec<Held>>);
 
 impl BatchCache {
     pub(crate) fn new() -> BatchCache {

@@ -103,7 +103,7 @@ pub(crate) struct Counts {
     pub(crate) hh: Map,
 }
 
-pub(crate) type Map = FxHashMap<(u32, u32), f64>;
+pub(super) type Map = FxHashMap<(u32, u32), f64>;
 
 impl Accumulator {
     pub(crate) fn new(features: &Features, wanted: Wanted) -> Accumulator {

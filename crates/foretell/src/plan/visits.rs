@@ -13,7 +13,7 @@ const FEW: usize = 50;
 const TREES: usize = 25;
 
 /// Counts of actions among states that are alike.
-pub(crate) struct Visits {
+pub(super) struct Visits {
     /// The leaves of the state of each step.
     leaves: Leaves,
     /// By leaf and action.

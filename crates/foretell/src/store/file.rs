@@ -97,7 +97,7 @@ fn temporary_beside(target: &Path) -> io::Result<(PathBuf, File)> {
 }
 
 /// The name of the file that a temporary one of that name would have become; `None` if it is no temporary file of ours.
-pub(crate) fn target_of(name: &str) -> Option<&str> {
+pub(super) fn target_of(name: &str) -> Option<&str> {
     let (target, process) = name.strip_prefix('.')?.strip_suffix(".tmp")?.rsplit_once('.')?;
     let (id, call) = process.split_once('-')?;
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
