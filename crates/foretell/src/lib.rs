@@ -44,6 +44,7 @@
 mod error;
 mod rng;
 mod parameters;
+mod stop;
 mod math;
 pub mod store;
 pub mod data;
@@ -77,6 +78,7 @@ pub use pomdp::{Belief, Pomdp, PomdpEnvironment, PomdpTables};
 pub use recipe::{FitProgress, Fitted, Fitting, Recipe};
 pub use refine::{RefineOverrides, RefineParams, Refinement, refine};
 pub use rng::{Rng, Seed};
+pub use stop::StopReason;
 pub use store::{Checkpoint, Stamp};
 pub use system::{Environment, Filter, Outcome, Policy, Predict, Track, Uniform, rollout};
 pub use trees::{Forest, ForestArrays, Inputs, Leaves, Rows, Targets, TreeParams, Trees};

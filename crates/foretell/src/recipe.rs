@@ -6,6 +6,7 @@ use crate::log::Logs;
 use crate::model::{Ensemble, LearnParams, Model, Predictor};
 use crate::refine::{EmRound, RefineParams, Refinement, refine};
 use crate::rng::Seed;
+use crate::stop::StopReason;
 use crate::store::Checkpoint;
 
 /// Most models of a kind in an ensemble.
@@ -67,6 +68,8 @@ pub struct Fitted {
     pub learned: Learned,
     /// The rounds of its refinement.
     pub rounds: Vec<EmRound>,
+    /// Why refinement ended, if there was any.
+    pub stopped: Option<StopReason>,
 }
 
 /// A recipe under way, with more to say about it than [`Recipe::fit`] has.
@@ -125,15 +128,15 @@ impl<'a> Fitting<'a> {
     pub fn run(mut self, logs: &Logs) -> Result<Fitted> {
         self.recipe.validate()?;
         let learned = self.learn(logs)?;
-        let (model, rounds) = match &self.recipe.refine {
+        let (model, rounds, stopped) = match &self.recipe.refine {
             Some(params) => self.refine(&learned.model, logs, params)?,
-            None => (learned.model.clone(), Vec::new()),
+            None => (learned.model.clone(), Vec::new(), None),
         };
         let model = match self.recipe.ensemble {
             Some(n) => self.ensemble(model, logs, n)?,
             None => model,
         };
-        Ok(Fitted { model, learned, rounds })
+        Ok(Fitted { model, learned, rounds, stopped })
     }
 
     fn tell(&mut self, progress: FitProgress) {
@@ -150,7 +153,7 @@ impl<'a> Fitting<'a> {
         learner.learn(logs)
     }
 
-    fn refine(&mut self, model: &Model, logs: &Logs, params: &RefineParams) -> Result<(Model, Vec<EmRound>)> {
+    fn refine(&mut self, model: &Model, logs: &Logs, params: &RefineParams) -> Result<(Model, Vec<EmRound>, Option<StopReason>)> {
         let mut refinement = Refinement::new(model, logs, params)?;
         refinement = match &mut self.saving {
             Saving::Nothing => refinement,
@@ -164,8 +167,8 @@ impl<'a> Fitting<'a> {
         for round in refinement.by_ref() {
             tell(FitProgress::Refining(round?));
         }
-        let rounds = refinement.trace().to_vec();
-        Ok((refinement.finish()?, rounds))
+        let (rounds, stopped) = (refinement.trace().to_vec(), refinement.stopped());
+        Ok((refinement.finish()?, rounds, stopped))
     }
 
     /// Makes a model the first of `n` of all logs, and adds as many of halves.

@@ -95,7 +95,7 @@ impl Plan {
             (Planner::Qmdp | Planner::FastInformed | Planner::PointBased, _, None) => Q::Vectors(read_vectors(&arrays)?),
             _ => return Err(mismatch()),
         };
-        let plan = Plan { params, alphabet, model, encoding, q: Arc::new(q) };
+        let plan = Plan { params, alphabet, model, encoding, q: Arc::new(q), stopped: None };
         if plan.is_whole() { Ok(plan) } else { Err(mismatch()) }
     }
 

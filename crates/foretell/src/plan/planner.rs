@@ -22,6 +22,7 @@ use crate::model::{Model, PredictiveState};
 use crate::parameters;
 use crate::pomdp::solve::{self, Gap, PointBased};
 use crate::rng::Seed;
+use crate::stop::StopReason;
 use crate::system::{Filter, Policy};
 use crate::trees::TreeParams;
 
@@ -180,6 +181,8 @@ pub struct Plan {
     /// The model's encoding, which a plan without a model has too.
     pub(super) encoding: Option<String>,
     pub(super) q: Arc<Q>,
+    /// Where it was made, and not read.
+    pub(super) stopped: Option<StopReason>,
 }
 
 /// Multiplications after which point-based planning stops: seconds. The mazes and AMM need a tenth of it.
@@ -235,6 +238,7 @@ fn solved(model: &Model, planner: Planner, params: PlanParams, progress: &mut dy
         ));
     }
     let pomdp = latent.pessimistic(params.pessimism);
+    let mut stopped = StopReason::Converged;
     let solution = match planner {
         Planner::Qmdp => solve::qmdp(&pomdp, params.discount)?,
         Planner::FastInformed => solve::fast_informed_bound(&pomdp, params.discount)?,
@@ -245,6 +249,7 @@ fn solved(model: &Model, planner: Planner, params: PlanParams, progress: &mut dy
             // The bounds may meet before the first trial.
             progress(told(0, planner.round()));
             (1..=params.rounds).zip(planner.by_ref()).for_each(|(number, round)| progress(told(number, round)));
+            stopped = planner.stopped().unwrap_or(StopReason::Rounds);
             planner.solution()
         }
     };
@@ -252,7 +257,7 @@ fn solved(model: &Model, planner: Planner, params: PlanParams, progress: &mut dy
         progress(Round { number: 1, change: 0.0, start_value: solution.upper });
     }
     let params = PlanParams { state: StateKind::Predictive, ..params };
-    Ok(Plan::new(params, model, Q::Vectors(solution.vectors)))
+    Ok(Plan::new(params, model, Q::Vectors(solution.vectors), stopped))
 }
 
 /// A policy by fitted-Q on the logs.
@@ -278,7 +283,7 @@ fn fitted(model: &Model, episodes: &[Trajectory], params: PlanParams, progress: 
     let mut fitted = FittedQ::new(&steps, fit, params.discount);
     fitted.by_ref().take(params.rounds).for_each(progress);
     let q = fitted.into_inner().into_q();
-    Ok(Plan::new(params, model, q))
+    Ok(Plan::new(params, model, q, StopReason::Rounds))
 }
 
 /// The steps where action a earns less by `pessimism`·sd / √(1 + n), n being how often it was tried in states like its own.
@@ -318,14 +323,20 @@ fn filter(params: &PlanParams, alphabet: &Alphabet, model: Option<&Arc<Model>>) 
 }
 
 impl Plan {
-    fn new(params: PlanParams, model: &Model, q: Q) -> Plan {
+    fn new(params: PlanParams, model: &Model, q: Q, stopped: StopReason) -> Plan {
         Plan {
             alphabet: model.alphabet().clone(),
             encoding: model.origin().encoding.clone(),
             model: (params.state != StateKind::Last).then(|| Arc::new(model.clone())),
             params,
             q: Arc::new(q),
+            stopped: Some(stopped),
         }
+    }
+
+    /// Why planning ended; `None` for a plan that was read from a file.
+    pub fn stopped(&self) -> Option<StopReason> {
+        self.stopped
     }
 
     /// How it was made; what was left open is as the logs decided it.

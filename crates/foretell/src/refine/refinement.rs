@@ -13,6 +13,7 @@ use crate::data::{HELD_OUT, Trajectory};
 use crate::error::Result;
 use crate::log::Logs;
 use crate::model::{Latent as LatentModel, Model, Predictor};
+use crate::stop::StopReason;
 use crate::store::Checkpoint;
 
 use super::finish;
@@ -88,6 +89,8 @@ pub(super) struct Fit {
     pub(super) judged: f64,
     /// What it was when it last counted as a gain, and in which round.
     pub(super) gained: (f64, usize),
+    /// Why it was fitted no further.
+    pub(super) stopped: Option<StopReason>,
 }
 
 /// Refines a model on logs, which should be those it was learned from.
@@ -148,6 +151,11 @@ impl<'a> Refinement<'a> {
         Ok(self)
     }
 
+    /// Why the best of the candidates was fitted no further; `None` before the end.
+    pub fn stopped(&self) -> Option<StopReason> {
+        self.leader.as_ref().filter(|_| self.done).and_then(|leader| leader.stopped)
+    }
+
     /// All rounds so far, those before a stop too.
     pub fn trace(&self) -> &[EmRound] {
         &self.trace
@@ -199,8 +207,14 @@ impl<'a> Refinement<'a> {
         let round = fit.round(&self.data, self.every)?;
         // Who is still far behind after as many rounds as a trial has will not catch up.
         let is_far_behind = |leader: &Fit| fit.judged < leader.judged - CLOSE;
-        let is_beaten = fit.round >= TRIAL_ROUNDS && self.leader.as_ref().is_some_and(is_far_behind);
-        if fit.round < most && fit.round - fit.gained.1 < self.params.patience && !is_beaten {
+        fit.stopped = if fit.round >= TRIAL_ROUNDS && self.leader.as_ref().is_some_and(is_far_behind) {
+            Some(StopReason::Behind)
+        } else if fit.round - fit.gained.1 >= self.params.patience {
+            Some(StopReason::NoGain)
+        } else {
+            (fit.round >= most).then_some(StopReason::Rounds)
+        };
+        if fit.stopped.is_none() {
             self.fit = Some(fit);
             return Ok(Some(round));
         }
@@ -234,7 +248,7 @@ impl Iterator for Refinement<'_> {
 impl Fit {
     fn new(candidate: Candidate, latent: Latent, trial: bool) -> Fit {
         let nothing = f64::NEG_INFINITY;
-        Fit { candidate, best: latent.clone(), latent, trial, round: 0, judged: nothing, gained: (nothing, 0) }
+        Fit { candidate, best: latent.clone(), latent, trial, round: 0, judged: nothing, gained: (nothing, 0), stopped: None }
     }
 
     /// One round on one of `every` episodes.

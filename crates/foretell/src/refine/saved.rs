@@ -6,6 +6,7 @@ use super::latent::Latent;
 use super::refinement::{EmRound, Fit, Refinement};
 use crate::error::Result;
 use crate::model::Candidate;
+use crate::stop::StopReason;
 use crate::store::AGAIN;
 use crate::store::tensors::{self, Array, Arrays, Kind};
 
@@ -29,6 +30,7 @@ struct FitHeader {
     round: usize,
     /// In which round it last gained.
     gained: usize,
+    stopped: Option<StopReason>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -96,7 +98,13 @@ impl Fit {
         arrays.push(Array::f64s(format!("{name}_judged"), &[2], &[self.judged, self.gained.0]));
         self.latent.write(&format!("{name}_latent"), arrays);
         self.best.write(&format!("{name}_best"), arrays);
-        FitHeader { candidate: self.candidate, trial: self.trial, round: self.round, gained: self.gained.1 }
+        FitHeader {
+            candidate: self.candidate,
+            trial: self.trial,
+            round: self.round,
+            gained: self.gained.1,
+            stopped: self.stopped,
+        }
     }
 }
 
@@ -113,6 +121,7 @@ impl FitHeader {
             best: first.read(&format!("{name}_best"), arrays)?,
             judged: judged[0],
             gained: (judged[1], self.gained),
+            stopped: self.stopped,
         })
     }
 }

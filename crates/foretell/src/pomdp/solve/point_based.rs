@@ -7,6 +7,7 @@ use super::upper::Upper;
 use crate::error::{Error, Result};
 use crate::math::argmax;
 use crate::pomdp::Pomdp;
+use crate::stop::StopReason;
 
 /// A trial aims at this share of the gap at the start: near 1 it stays shallow, where bounds are worth the most.
 const AIM: f64 = 0.9;
@@ -107,6 +108,15 @@ impl PointBased {
         }
     }
 
+    /// Why there are no more rounds; `None` while there are.
+    pub fn stopped(&self) -> Option<StopReason> {
+        let round = self.round();
+        match round.upper - round.lower <= self.target(&round) {
+            true => Some(StopReason::Converged),
+            false => (self.work >= self.limit).then_some(StopReason::Work),
+        }
+    }
+
     /// The vectors of the lower bound, whose policy earns about that or more, and the bounds.
     pub fn solution(&self) -> Solution {
         let Round { lower, upper, .. } = self.round();
@@ -175,11 +185,11 @@ impl Iterator for PointBased {
     type Item = Round;
 
     fn next(&mut self) -> Option<Round> {
-        let before = self.round();
-        let target = self.target(&before);
-        if before.upper - before.lower <= target || self.work >= self.limit {
+        if self.stopped().is_some() {
             return None;
         }
+        let before = self.round();
+        let target = self.target(&before);
         self.trial(target.max(AIM * (before.upper - before.lower)));
         self.lower.prune(&self.system.start);
         self.upper.prune();
