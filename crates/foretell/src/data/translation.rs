@@ -1,15 +1,15 @@
-//! The same names under other numbers.
+//! Translation of indices between alphabets by name.
 
 use super::symbols::{Action, ActionObservation, Alphabet, Observation};
 
-/// How the symbols of one alphabet are called in another.
+/// The indices of the symbols of one alphabet in another.
 pub(crate) struct Renaming {
     actions: Vec<Action>,
     observations: Vec<Observation>,
 }
 
 impl Renaming {
-    /// Adds the names of `from` that are new behind those of `to`.
+    /// Appends the names of `from` that are new to `to`.
     pub(crate) fn new(from: &Alphabet, to: &mut Alphabet) -> Renaming {
         let actions = from.actions().iter().map(|name| to.intern_action(name)).collect();
         let mut intern = |name: &str, terminal: bool| match terminal {
@@ -20,7 +20,7 @@ impl Renaming {
         Renaming { actions, observations }
     }
 
-    /// A pair of the first alphabet.
+    /// Translates a pair of the first alphabet.
     pub(crate) fn pair(&self, ao: ActionObservation) -> ActionObservation {
         self.known_pair(ao).expect("the pair is one of the alphabet")
     }
@@ -32,7 +32,7 @@ impl Renaming {
         Some(ActionObservation { action, observation })
     }
 
-    /// An observation of the first alphabet.
+    /// Translates an observation of the first alphabet.
     pub(crate) fn observation(&self, o: Observation) -> Observation {
         self.observations[o.index()]
     }
