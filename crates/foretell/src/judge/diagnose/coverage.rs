@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use crate::data::{Action, ActionObservation, Alphabet, Episodes, Observation, Propensities};
-use crate::log::{ActionCount, Rare};
+use crate::log::{ActionCount, RareSymbols};
 
 /// Which actions were tried in which contexts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -15,10 +15,12 @@ pub struct Coverage {
     pub by_observation: Tried,
     /// With the last action and observation as context.
     pub by_pair: Tried,
-    /// For each action the context of at least [`Coverage::OFTEN`] steps where it was tried least, seldom ones first.
+    /// For each action the context of at least [`Coverage::OFTEN`] steps where it was tried least,
+    /// seldom ones first.
     pub least: Vec<LeastTried>,
-    /// Effective sample size (Kish 1965) if steps were weighted as though all actions had been taken alike after every observation, as a
-    /// share of the steps; by how often they were taken, which logs always tell.
+    /// Effective sample size (Kish 1965) if steps were weighted as though all actions had been
+    /// taken alike after every observation, as a share of the steps; by how often they were taken,
+    /// which logs always tell.
     pub effective: f64,
     /// The same and more from the probabilities of actions, where the logs tell them.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,7 +41,7 @@ pub struct Tried {
     pub combinations: u64,
     /// Those never tried.
     pub never: u64,
-    /// Those tried, but fewer than [`Rare::BELOW`] times.
+    /// Those tried, but fewer than [`RareSymbols::BELOW`] times.
     pub rarely: u64,
     /// Share of the steps in contexts where some action was never tried.
     pub steps_missing: f64,
@@ -113,7 +115,7 @@ fn tried<'a>(contexts: impl Iterator<Item = &'a Vec<u64>>, actions: usize) -> Tr
         tried.contexts += 1;
         tried.combinations += actions as u64;
         tried.never += never as u64;
-        tried.rarely += counts.iter().filter(|&&n| n > 0 && n < Rare::BELOW).count() as u64;
+        tried.rarely += counts.iter().filter(|&&n| n > 0 && n < RareSymbols::BELOW).count() as u64;
         steps += here;
         missing += if never > 0 { here } else { 0 };
     }
