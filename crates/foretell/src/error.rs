@@ -1,6 +1,8 @@
-//! One error type whose variants carry the values at fault and say what to do about them. What a
-//! caller can act on has a variant of its own. Messages name parameters in backticks, as fields of
-//! the library's structs (`max_test_length`); front ends may show them as flags or keywords.
+//! One error type whose variants carry the values at fault and say what to do about them.
+//!
+//! What a caller can act on has a variant of its own. Messages name parameters in backticks, as
+//! fields of the library's structs (`max_test_length`); front ends may show them as flags or
+//! keywords.
 
 use std::io;
 use std::path::{Path, PathBuf};

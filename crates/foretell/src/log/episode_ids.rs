@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashSet;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// A set of episode ids. Integers are kept as intervals, so that consecutive ids take no memory.
+/// A set of episode ids.
+///
+/// Integers are kept as intervals, so that consecutive ids take no memory.
 /// Other ids are kept as 64-bit hashes: the probability that two of a million ids collide is 3 in
 /// 10⁸, and then an error names the id.
 #[derive(Default)]

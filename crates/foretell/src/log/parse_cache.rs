@@ -3,6 +3,7 @@
 use super::cell::{Cell, Problem};
 
 /// Caches the values of short texts, so that frequent names and numbers are not parsed again.
+///
 /// Without it, looking up a name costs a check of its encoding and a hash; with it, reading takes
 /// about half the time.
 pub(super) struct ParseCache<V> {

@@ -16,7 +16,9 @@ use crate::error::{Error, Result};
 use crate::store::AtomicFile;
 
 /// Writes trajectories as a table that [`Logs`](crate::Logs) can read: episodes and steps are
-/// numbered from 0. The file appears in [`Writer::finish`]; a writer dropped before that leaves
+/// numbered from 0.
+///
+/// The file appears in [`Writer::finish`]; a writer dropped before that leaves
 /// nothing behind.
 pub struct Writer {
     /// For messages.

@@ -11,7 +11,9 @@ use crate::rng::Seed;
 const NOISE: f64 = 1e-9;
 
 /// The leading triples of Û Ŝ V̂ᵀ + Δ: exact if neither Û Ŝ V̂ᵀ nor the result (at most `most`
-/// triples) is truncated. P and Q are bases of the part of Δ outside the spans of Û and V̂; the
+/// triples) is truncated.
+///
+/// P and Q are bases of the part of Δ outside the spans of Û and V̂; the
 /// small matrix [Û P]ᵀ(Û Ŝ V̂ᵀ + Δ)[V̂ Q] is decomposed.
 pub(crate) fn update(old: &Svd, delta: &Matrix, most: usize, seed: Seed) -> Result<Svd> {
     let delta = Svd::leading(delta, most, seed)?;
@@ -30,7 +32,9 @@ pub(crate) fn update(old: &Svd, delta: &Matrix, most: usize, seed: Seed) -> Resu
 }
 
 /// The orthonormal basis, extended by one of the part of `vectors` outside its span, where that is
-/// longer than `noise`. Uses the SVD of the residual: its rank may be less than its number of
+/// longer than `noise`.
+///
+/// Uses the SVD of the residual: its rank may be less than its number of
 /// columns, and then a QR decomposition adds arbitrary directions.
 fn extended(basis: &Mat<f64>, vectors: &Mat<f64>, noise: f64) -> Result<Mat<f64>> {
     let outside = |x: Mat<f64>| &x - basis * (basis.transpose() * &x);

@@ -1,5 +1,7 @@
 //! Checkpoints: long work saves its progress in a folder, and continues from there if it is
-//! interrupted. Progress is saved in parts. Each part is written atomically and its checksum is
+//! interrupted.
+//!
+//! Progress is saved in parts. Each part is written atomically and its checksum is
 //! verified when it is read. The content of a part depends only on the identity of the work, so a
 //! lost part is computed again, bit for bit the same.
 
@@ -57,8 +59,10 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Begins work in a folder, or continues it. `work` is everything that the result depends on; a
-    /// folder in which other work was begun is refused. `due` returns whether it is time to save.
+    /// Begins work in a folder, or continues it.
+    ///
+    /// `work` is everything that the result depends on; a folder in which other work was begun is
+    /// refused. `due` returns whether it is time to save.
     pub fn open(
         folder: impl Into<PathBuf>,
         work: &impl Serialize,
