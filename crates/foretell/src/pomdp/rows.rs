@@ -1,8 +1,8 @@
-//! Sparse rows of probabilities, made for reading, looking up and drawing.
+//! Sparse rows of probabilities, for iteration, lookup and sampling.
 
 use crate::rng::Rng;
 
-/// A sparse row: where, and with what probability.
+/// A sparse row: columns and their probabilities.
 pub type Row = Vec<(usize, f64)>;
 
 /// The sparse row of a dense one.
@@ -22,7 +22,7 @@ pub(super) struct Rows {
 struct Entry {
     column: u32,
     probability: f64,
-    /// Sum of the probabilities up to and with this one.
+    /// Sum of the probabilities up to and including this one.
     cumulative: f64,
 }
 
@@ -53,7 +53,7 @@ impl Rows {
         let entries = self.entries(i);
         let last = entries.last()?;
         if entries.len() == 1 {
-            return Some(last.column as usize); // certain: spends no random number
+            return Some(last.column as usize); // certain: uses no random number
         }
         let u = rng.uniform() * last.cumulative;
         let k = entries.partition_point(|e| e.cumulative <= u);
