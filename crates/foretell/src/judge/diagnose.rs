@@ -59,7 +59,7 @@ pub struct Diagnosis {
     /// How errors accumulate in fact: a model of one half of the episodes on the other half; empty
     /// if half of them are too few to learn from.
     pub by_step: Vec<StepScore>,
-    /// The length of the n-gram beside it: the best of those counted.
+    /// The length of the n-gram for comparison: the best of those counted.
     pub ngram_length: usize,
     /// Which actions were taken where.
     pub coverage: Coverage,

@@ -93,7 +93,7 @@ pub struct Score {
     pub baselines: BTreeMap<String, Vec<HorizonScore>>,
 }
 
-/// Scores a model on logs, beside its baselines and, if given, the exact model.
+/// Scores a model on logs, with its baselines and, if given, the exact model.
 pub fn score(model: &Model, logs: &Logs, truth: Option<&Pomdp>) -> Result<Score> {
     let ngrams = model.ngram().length();
     let mut tally = Tally::new(ngrams);

@@ -379,8 +379,8 @@ mod tests {
             let z = Trajectory { steps: vec![step; n], rewards: vec![None; n], action_probabilities, end: End::Truncated };
             Summary::of(&Logs::memory(alphabet.clone(), vec![z])).unwrap().propensities.unwrap()
         };
-        let alike = of(&[0.25; 4]);
-        assert_eq!((alike.least, alike.effective, alike.misses_actions()), (0.25, 1.0, false));
+        let uniform = of(&[0.25; 4]);
+        assert_eq!((uniform.least, uniform.effective, uniform.misses_actions()), (0.25, 1.0, false));
         assert!(of(&[1.0; 4]).misses_actions(), "a policy that always takes the same action gives the others probability 0");
         // Weights 1 and 3: (1 + 3)² / (2·(1 + 9))
         let uneven = of(&[0.75, 0.25]);

@@ -45,10 +45,10 @@ fn extended(basis: &Mat<f64>, vectors: &Mat<f64>, noise: f64) -> Result<Mat<f64>
     let svd = Svd::thin(residual.as_ref())?;
     let rank = svd.s.iter().take_while(|s| **s > noise).count();
     let added = outside(outside(svd.u.subcols(0, rank).to_owned())).qr().compute_thin_Q();
-    Ok(beside(basis.as_ref(), added.as_ref()))
+    Ok(concatenated(basis.as_ref(), added.as_ref()))
 }
 
-fn beside(left: MatRef<'_, f64>, right: MatRef<'_, f64>) -> Mat<f64> {
+fn concatenated(left: MatRef<'_, f64>, right: MatRef<'_, f64>) -> Mat<f64> {
     Mat::from_fn(left.nrows(), left.ncols() + right.ncols(), |i, j| {
         if j < left.ncols() { left[(i, j)] } else { right[(i, j - left.ncols())] }
     })

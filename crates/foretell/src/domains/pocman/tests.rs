@@ -242,18 +242,18 @@ fn the_alphabet_is_exactly_what_can_occur() {
     let mut rng = Seed(4).rng();
     for game in games() {
         let mut env = game.environment();
-        let mut met = vec![false; game.alphabet().observations().len()];
+        let mut observed = vec![false; game.alphabet().observations().len()];
         for cell in game.maze.cells() {
             let around = Surroundings::new(&game.maze, cell);
             let rare = if game.maze.pills.contains(cell) { 8 } else { 1 }; // only here a caught player has power
             for _ in 0..rare * TRIES[game.maze.at(cell).exits.len()] {
                 env.player = cell;
                 arrange(&mut env, &around, &mut rng);
-                met[env.settle().observation.index()] = true;
+                observed[env.settle().observation.index()] = true;
             }
         }
-        let symbols = game.alphabet().observations().iter().zip(met);
-        let missing: Vec<_> = symbols.filter(|(_, met)| !met).map(|(symbol, _)| symbol.to_string()).collect();
+        let symbols = game.alphabet().observations().iter().zip(observed);
+        let missing: Vec<_> = symbols.filter(|(_, observed)| !observed).map(|(symbol, _)| symbol.to_string()).collect();
         assert!(missing.is_empty(), "{}: {missing:?}", missing.len());
     }
 }

@@ -196,10 +196,10 @@ fn an_interrupted_search_continues_with_the_same_result() {
     // Stopped after ever more configurations.
     for stop in [1, 3, usize::MAX] {
         let mut checkpoint = Checkpoint::open(folder.path(), &"search", || true).unwrap();
-        let mut told = 0;
+        let mut reports = 0;
         let mut progress = |_| {
-            told += 1;
-            assert!(told <= stop, "stopped");
+            reports += 1;
+            assert!(reports <= stop, "stopped");
         };
         let search = Search::new(&base, space.clone()).folds(3).checkpoint(&mut checkpoint).progress(&mut progress);
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| search.run(&logs).unwrap()));

@@ -129,9 +129,9 @@ fn a_pill_frightens_ghosts_for_sixteen_moves_and_protects_for_fifteen() {
             assert_eq!(approaches(&env), moves > 16, "ghosts in move {moves}");
             act(&mut env, 'W');
             assert_eq!(env.percept().powered, moves <= 15);
-            let mut met = env.clone();
-            met.ghosts[0].cell = met.player;
-            assert_eq!(met.settle().reward, if moves <= 15 { 25.0 } else { -50.0 }, "the player in move {moves}");
+            let mut meeting = env.clone();
+            meeting.ghosts[0].cell = meeting.player;
+            assert_eq!(meeting.settle().reward, if moves <= 15 { 25.0 } else { -50.0 }, "the player in move {moves}");
         }
     }
 }
