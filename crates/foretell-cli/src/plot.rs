@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use clap::ValueEnum;
 use foretell::judge::Tested;
-use foretell::judge::search::{Found, Phase, Tried};
+use foretell::judge::search::{Candidate, Found, Phase};
 use foretell::{HorizonScore, Projection, Score};
 use foretell_plots::{Axis, Bar, Bars, Chart, Figure, Line, Look, Mark, Point};
 
@@ -53,8 +53,8 @@ pub fn search(found: &Found) -> Vec<Figure> {
     let title = "Held-out likelihood, on a part of the logs".to_string();
     let y = || Axis::new("gain over where the search began, nats per step");
     let screened = || found.tried.iter().filter(|tried| tried.phase != Phase::Final);
-    let dim = |tried: &Tried| tried.params.test_dim;
-    let is_compressed = |tried: &&Tried| tried.params.test_projection != Projection::Identity;
+    let dim = |tried: &Candidate| tried.params.test_dim;
+    let is_compressed = |tried: &&Candidate| tried.params.test_projection != Projection::Identity;
     let by_dim = best_lines(screened().filter(is_compressed), dim);
     let by_rank = best_lines(screened(), |tried| tried.params.rank);
     let mark = |at: usize| vec![Mark { at: at as f64, name: "chosen".into() }];
@@ -67,8 +67,8 @@ pub fn search(found: &Found) -> Vec<Figure> {
 }
 
 /// The best candidate for each value, a line for each projection.
-fn best_lines<'t>(tried: impl Iterator<Item = &'t Tried>, of: impl Fn(&Tried) -> usize) -> Vec<Line> {
-    let mut best: BTreeMap<String, BTreeMap<usize, &Tried>> = BTreeMap::new();
+fn best_lines<'t>(tried: impl Iterator<Item = &'t Candidate>, of: impl Fn(&Candidate) -> usize) -> Vec<Line> {
+    let mut best: BTreeMap<String, BTreeMap<usize, &Candidate>> = BTreeMap::new();
     for tried in tried {
         let name = tried.params.test_projection.to_possible_value().map_or(String::new(), |value| value.get_name().to_string());
         let known = best.entry(name).or_default().entry(of(tried)).or_insert(tried);
@@ -76,8 +76,8 @@ fn best_lines<'t>(tried: impl Iterator<Item = &'t Tried>, of: impl Fn(&Tried) ->
             *known = tried;
         }
     }
-    let point = |(x, tried): (usize, &Tried)| Point { x: x as f64, y: tried.gain, half: Z95 * tried.error };
-    let line = |(name, points): (String, BTreeMap<usize, &Tried>)| {
+    let point = |(x, tried): (usize, &Candidate)| Point { x: x as f64, y: tried.gain, half: Z95 * tried.error };
+    let line = |(name, points): (String, BTreeMap<usize, &Candidate>)| {
         let look = if points.len() > 1 { Look::Line } else { Look::Dots };
         Line { name, points: points.into_iter().map(point).collect(), look }
     };

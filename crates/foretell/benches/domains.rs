@@ -1,5 +1,5 @@
-//! How fast the games are played by a random player, and how fast a planned one decides, on one thread: `cargo bench --bench
-//! domains`.
+//! How fast the games are played by a random player, and how fast a planned one decides, on one
+//! thread: `cargo bench --bench domains`.
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
@@ -12,7 +12,7 @@ fn main() {
     divan::main();
 }
 
-/// Items are steps; starting the episodes anew is part of them.
+/// Items are steps, including the starts of episodes.
 #[divan::bench(args = ["pocman", "s-pocman"], sample_count = 20, sample_size = 1)]
 fn steps(bencher: Bencher, name: &str) {
     let domain: Domain = domains::get(name).expect("it is built in");
@@ -43,7 +43,8 @@ fn planned(domain: &Domain, episodes: usize) -> Plan {
     plan(&model, &logs, &PlanParams::default(), &mut |_| {}).expect("every step has a reward")
 }
 
-/// One decision: take in what the last action led to, choose the next. Samples are long, as the first steps wait for memory.
+/// One decision: take in what the last action led to, choose the next. Samples are long, as the
+/// first steps wait for memory.
 #[divan::bench(args = ["pocman", "s-pocman"], sample_count = 20, sample_size = 1000)]
 fn action(bencher: Bencher, name: &str) {
     let domain: Domain = domains::get(name).expect("it is built in");

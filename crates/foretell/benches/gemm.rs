@@ -1,7 +1,9 @@
-//! How near the dense accumulation of Σ̂_TH comes to the matrix product it is made of: `cargo bench --bench gemm`.
+//! How near the dense accumulation of Σ̂_TH comes to the matrix product it is made of:
+//! `cargo bench --bench gemm`.
 //!
-//! Counted as useful are 2·(d_T + 1)·(d_H + 1) operations for each cut; drawing the random columns is overhead. The rate
-//! is that of the moments pass alone, from its first progress report to its last, on long episodes of `tiger`.
+//! Counted as useful are 2·(d_T + 1)·(d_H + 1) operations for each cut; drawing the random columns
+//! is overhead. The rate is that of the moments pass alone, from its first progress report to its
+//! last, on long episodes of `tiger`.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +19,7 @@ const CUTS: usize = 1024;
 const BLOCK: usize = 64;
 const EPISODES: usize = 2_000;
 const STEPS: usize = 100;
-/// The best of so many measurements is shown.
+/// Number of measurements, of which the best is shown.
 const REPETITIONS: usize = 3;
 
 fn main() {

@@ -1,7 +1,8 @@
 //! One error type whose variants carry the values at fault and say what to do about them.
 //!
-//! What a caller can act on has a variant of its own. Messages name parameters in backticks, as the fields of the library's structs
-//! are called (`max_test_length`); front ends may show them as flags or keywords.
+//! What a caller can act on has a variant of its own. Messages name parameters in backticks, as
+//! fields of the library's structs (`max_test_length`); front ends may show them as flags or
+//! keywords.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ pub enum Error {
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A file was read, and something in it is wrong.
@@ -35,7 +36,7 @@ pub enum Error {
         /// What to do about it.
         remedy: String,
     },
-    /// A parameter has a value it cannot have.
+    /// A parameter has a value out of its range.
     #[error("{name} = {value}: {problem}")]
     Parameter {
         /// The field of the parameter struct.
@@ -52,10 +53,10 @@ pub enum Error {
         kind: &'static str,
         /// The name given.
         name: String,
-        /// The names there are, shortened.
+        /// The known names, shortened.
         known: String,
     },
-    /// A file of ours, of another kind than the one asked for.
+    /// A Foretell file of another kind than the one asked for.
     #[error("{file}: it is a {found}, not a {expected}; give a {expected}")]
     WrongKind {
         /// The file, as the user named it.
@@ -65,7 +66,7 @@ pub enum Error {
         /// What was asked for.
         expected: &'static str,
     },
-    /// A file of ours, in a format of another version.
+    /// A Foretell file in another version of the format.
     #[error(
         "{file}: {kind} format {found}, but this version of foretell reads format {supported}; {again}, or use the version of foretell that wrote it"
     )]
@@ -74,14 +75,14 @@ pub enum Error {
         file: String,
         /// What kind of file it is.
         kind: &'static str,
-        /// The format it has.
+        /// The version of its format.
         found: u32,
-        /// The format that can be read.
+        /// The version that can be read.
         supported: u32,
-        /// How to have such a file again.
+        /// How to make such a file again.
         again: &'static str,
     },
-    /// A file of ours that contradicts itself.
+    /// A Foretell file that contradicts itself.
     #[error("{file}: the {kind} is damaged: {problem}; {again}")]
     Damaged {
         /// The file, as the user named it.
@@ -90,7 +91,7 @@ pub enum Error {
         kind: &'static str,
         /// What is wrong.
         problem: String,
-        /// How to have such a file again.
+        /// How to make such a file again.
         again: &'static str,
     },
     /// The logs hold no steps.
@@ -104,9 +105,9 @@ pub enum Error {
         /// What to do about it.
         remedy: &'static str,
     },
-    /// A step has no reward where every one must have it.
+    /// A step has no reward where every step needs one.
     #[error(
-        "step {step} of episode {episode} has no reward; give logs with a reward at every step; write 0 only where nothing was earned"
+        "step {step} of episode {episode} has no reward; give logs with a reward at every step, and write 0 only where the reward was 0"
     )]
     MissingReward {
         /// The episode, counted from 1.
@@ -114,24 +115,24 @@ pub enum Error {
         /// The step, counted from 1.
         step: usize,
     },
-    /// A model file carries no moments, so nothing can be added to it.
+    /// A model file contains no moments, so no logs can be added to it.
     #[error(
-        "{file}: the model keeps no moments, so nothing can be added to it; learn it with `keep_moments`, or learn anew from all logs"
+        "{file}: the model keeps no moments, so nothing can be added to it; learn it with `keep_moments`, or learn again from all logs"
     )]
     NoMoments {
         /// The file, as the user named it.
         file: String,
     },
-    /// Moments take more memory than they may.
+    /// Moments take more memory than allowed.
     #[error("the moments of {pairs} pairs take more than {}; raise `memory`, or let them be compressed (`keep_moments` compressed)", bytes(*.memory))]
     TooLarge {
         /// Pairs whose moments are to be kept.
         pairs: usize,
-        /// Bytes they may take.
+        /// The limit in bytes.
         memory: usize,
     },
     /// What was asked for needs a POMDP, and the model is linear.
-    #[error("{what} needs a POMDP, and a linear model is none: its operators may give negative probabilities; refine the model first{}", or(.instead))]
+    #[error("{what} needs a POMDP, but the model is linear, and its operators may give negative probabilities; refine the model first{}", or(.instead))]
     NeedsPomdp {
         /// `this planner`, …
         what: &'static str,
@@ -182,7 +183,7 @@ impl Error {
     }
 }
 
-/// Bytes in words.
+/// A number of bytes with its unit.
 fn bytes(bytes: usize) -> String {
     let units = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")];
     let (unit, name) = units.into_iter().find(|(unit, _)| bytes as f64 >= *unit).unwrap_or((1.0, "B"));

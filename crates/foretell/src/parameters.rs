@@ -1,7 +1,7 @@
-//! How parameters are declared: once, with their meaning, for files, flags and keywords alike.
+//! Parameters are declared once, with their meaning, for files, flags and keywords.
 
-/// Declares parameters and optional changes to them from one list of fields. What stands behind `=` is the value of a flag that is
-/// given without one.
+/// Declares parameters and optional changes to them from one list of fields. The literal after `=`
+/// is the value of a flag that is given without one.
 macro_rules! parameters {
     (
         $(#[$params_doc:meta])* $params:ident, $(#[$overrides_doc:meta])* $overrides:ident, $heading:literal,

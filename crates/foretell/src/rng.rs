@@ -14,7 +14,7 @@ impl Seed {
         Seed(xxh3_64_with_seed(name.as_bytes(), self.0))
     }
 
-    /// The seed of the `i`-th stream, as for episodes.
+    /// The seed of the `i`-th stream, such as that of an episode.
     pub fn index(self, i: u64) -> Seed {
         Seed(xxh3_64_with_seed(&i.to_le_bytes(), self.0))
     }
@@ -40,7 +40,8 @@ impl Rng {
         (self.bits() >> 11) as f64 * (-53f64).exp2()
     }
 
-    /// Uniform on 0 … n − 1, by Lemire's multiply-high; its bias, at most n·2⁻⁶⁴, cannot be seen.
+    /// Uniform on 0 … n − 1, by Lemire's multiply-high; its bias is at most n·2⁻⁶⁴, which is
+    /// negligible.
     pub fn below(&mut self, n: usize) -> usize {
         ((u128::from(self.bits()) * n as u128) >> 64) as usize
     }

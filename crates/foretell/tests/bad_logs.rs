@@ -1,4 +1,5 @@
-//! Every malformed log has a message that says where, what and what to do; and no bytes make a reader panic.
+//! Every malformed log has a message that says where, what and what to do; and no bytes make a
+//! reader panic.
 #![cfg(feature = "parquet")]
 
 use std::fs;
@@ -13,7 +14,7 @@ use tempfile::TempDir;
 
 const HEAD: &str = "episode_id,step,action,observation,reward,terminated,truncated\n";
 
-/// Name of the file, and what is in it.
+/// Name and content of a file.
 const MALFORMED: &[(&str, &[u8])] = &[
     ("empty.csv", b""),
     ("blank.csv", b" \n\n"),

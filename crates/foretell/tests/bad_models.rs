@@ -1,4 +1,4 @@
-//! What the readers of models say of files that are wrong, and that no text makes them panic.
+//! Messages of the readers of models for bad files; and no text makes them panic.
 
 use foretell::Pomdp;
 use foretell::domains::grid::Grid;
@@ -86,7 +86,7 @@ fn bad_maps() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// One line for every case: what is wrong, and what the reader says of it.
+/// One line for every case: what is wrong, and the message.
 fn messages<T>(cases: Vec<(&str, String)>, read: impl Fn(&str) -> foretell::Result<T>) -> String {
     let message = |(case, text): (&str, String)| match read(&text) {
         Ok(_) => panic!("{case} was taken"),
@@ -106,12 +106,12 @@ fn every_bad_map_is_refused_with_its_line_and_a_remedy() {
 }
 
 #[test]
-fn what_the_bad_files_were_made_from_is_good() {
+fn the_files_are_good_before_they_are_damaged() {
     Pomdp::parse(&format!("{HEAD}{BODY}"), "model.POMDP").unwrap();
     Grid::parse(MAZE, "maze.txt").unwrap();
 }
 
-/// Reads as every kind of model; a model that is taken must also work.
+/// Reads as every kind of model; a model that is accepted must also work.
 fn read_all_ways(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     if let Ok(pomdp) = Pomdp::parse(&text, "x") {

@@ -7,7 +7,7 @@ use foretell::{Action, ActionObservation, Belief, Filter, Observation, Pomdp, Pr
 /// Rounding of sums of a few hundred products.
 const ROUNDING: f64 = 1e-9;
 
-/// The value of a plan that chooses by what was seen, over all it can meet until the episode ends.
+/// The value of a plan that depends on the observations, over all of them until the episode ends.
 fn plan_value(pomdp: &Pomdp, plan: &dyn Fn(&[&str]) -> &'static str) -> f64 {
     let belief = Belief::new(pomdp);
     plan_value_after(pomdp, &belief, &mut Vec::new(), plan)
@@ -44,7 +44,7 @@ fn float_reset_has_its_published_values() {
     let walk = built_in("float-reset");
     assert_close(walk.uniform_policy_value().unwrap(), 17.903, 0.000501);
     assert_close(qmdp(&walk), 33.110, 0.000501);
-    // Who resets at the first place away from home: V = γ (V + 1 + γ V) / 2
+    // A policy that resets at the first position away from home: V = γ (V + 1 + γ V) / 2
     let (gamma, at_home) = (0.99, |s: usize| s < 2);
     let first_place = value(&walk, gamma, 4000, |s, q| q[usize::from(!at_home(s))]);
     assert_close(first_place, gamma / (2.0 - gamma - gamma * gamma), ROUNDING);
@@ -52,13 +52,13 @@ fn float_reset_has_its_published_values() {
 }
 
 #[test]
-fn a_reset_tells_whether_one_was_home() {
+fn a_reset_shows_whether_the_walk_was_home() {
     let walk = built_in("float-reset");
     let [float, reset] = ["float", "reset"].map(|name| walk.alphabet().action(name).unwrap());
     let [zero, one] = ["0", "1"].map(|name| walk.alphabet().observation(name).unwrap());
     let step = |action, observation| ActionObservation { action, observation };
     let mut belief = Belief::new(&walk);
-    // The walk folds at its ends: the chances to be home after 0, 1, 2, … times floating.
+    // The walk folds at its ends: the probabilities of being home after 0, 1, 2, … floats.
     for home in [1.0, 1.0 / 2.0, 1.0 / 2.0, 3.0 / 8.0, 3.0 / 8.0, 10.0 / 32.0] {
         assert_close(belief.probabilities(reset)[one.index()], home, ROUNDING);
         assert_eq!(belief.update(step(float, zero)), 1.0);
@@ -71,7 +71,7 @@ fn a_reset_tells_whether_one_was_home() {
 }
 
 #[test]
-fn who_follows_the_sign_gets_the_treasure() {
+fn following_the_sign_leads_to_the_treasure() {
     for length in [1, 2, 7] {
         let maze = TMaze::new(length).unwrap().pomdp();
         let turn = move |seen: &[&str]| match (seen.last(), seen.first()) {
@@ -89,7 +89,8 @@ fn who_follows_the_sign_gets_the_treasure() {
 
 #[test]
 fn a_random_walk_in_the_shortest_t_maze_has_a_closed_form() {
-    // entrance:  e = (γ j + 3 (γ e − 0.1)) / 4,   junction:  j = (4 − 0.1 + γ e + γ j − 0.1) / 4,   outside:  γ e
+    // entrance: e = (γ j + 3 (γ e − 0.1)) / 4, junction: j = (4 − 0.1 + γ e + γ j − 0.1) / 4,
+    // outside: γ e
     let g = 0.98f64;
     let (junction, entrance) = {
         // (4 − 3γ) e − γ j = −0.3,  −γ e + (4 − γ) j = 3.8, by Cramer's rule
@@ -165,7 +166,7 @@ fn a_rover_moves_within_the_square_and_leaves_it_in_the_east() {
 }
 
 #[test]
-fn a_rover_sees_rocks_the_better_the_nearer() {
+fn the_sensor_of_a_rover_is_more_accurate_near_the_rock() {
     let square = RockSample::new(21, vec![(10, 0), (10, 20), (7, 4)]).unwrap().pomdp();
     let good = |action: &str, at: &str| {
         let a = square.alphabet().action(action).unwrap();
@@ -199,7 +200,7 @@ fn obvious_plans_of_a_rover_have_closed_forms() {
     };
     let (good, bad) = (10.0 * (g.powi(2) + g.powi(4)), 10.0 * g.powi(3));
     assert_close(plan_value(&square, &look), (good + bad) / 2.0, ROUNDING);
-    // To look from the start, one cell away, is right with probability p.
+    // A check from the start, one cell away, is correct with probability p.
     let p = (1.0 + 0.5f64.powf(1.0 / 20.0)) / 2.0;
     let from_afar = |seen: &[&str]| match (seen.len(), seen.first()) {
         (0, _) => "check-1",
@@ -208,7 +209,7 @@ fn obvious_plans_of_a_rover_have_closed_forms() {
     };
     let sampled = 10.0 * g.powi(2) * (2.0 * p - 1.0) / 2.0 + 5.0 * g.powi(4);
     assert_close(plan_value(&square, &from_afar), sampled + 5.0 * g.powi(3), ROUNDING);
-    // Who sees all: one cell, one rock.
+    // Full observation: one cell, one rock.
     let cell = RockSample::new(1, vec![(0, 0)]).unwrap().pomdp();
     assert_close(value(&cell, g, 100, best), (10.0 + 10.0 * g + 10.0) / 2.0, ROUNDING);
 }
@@ -226,7 +227,7 @@ fn rocks_come_from_the_seed_into_different_cells() {
 }
 
 #[test]
-fn mazes_and_squares_that_cannot_be_are_refused() {
+fn impossible_mazes_and_squares_are_refused() {
     let maze = |length| TMaze::new(length).unwrap_err().to_string();
     assert_eq!(maze(0), "length = 0: must be a whole number from 1 to 1000");
     assert_eq!(maze(1001), "length = 1001: must be a whole number from 1 to 1000");

@@ -1,9 +1,9 @@
-//! What is found in logs of systems whose rank is known.
+//! Diagnosis of logs of systems whose rank is known.
 
 use foretell::judge::diagnose::{Diagnosis, diagnose};
 use foretell::{ActionObservation, Alphabet, End, LearnParams, Logs, Seed, Trajectory, domains};
 
-/// Small, so that many logs can be looked at.
+/// Small, so that many logs can be diagnosed.
 fn params(seed: u64) -> [LearnParams; 2] {
     let default = LearnParams { test_dim: 128, history_dim: 128, rank: 2, seed, ..LearnParams::default() };
     [default, LearnParams { max_test_length: 2, test_dim: 40, history_dim: 40, rank: 1, seed, ..LearnParams::paper() }]
@@ -37,7 +37,7 @@ fn sampled(domain: &str, episodes: usize, seed: u64) -> Logs {
 
 #[test]
 fn noise_has_rank_1() {
-    // Each is mistaken for signal once in 100: 3 of 20 and more would be chance once in 1000.
+    // Each is mistaken for signal once in 100: 3 of 20 or more happen by chance once in 1000.
     for i in 0..2 {
         let ranks: Vec<usize> = (0..20).map(|s| found(&noise(400, s), &params(s)[i]).spectrum.rank.unwrap()).collect();
         assert!(ranks.iter().filter(|&&rank| rank != 1).count() < 3, "{ranks:?}");
@@ -46,16 +46,16 @@ fn noise_has_rank_1() {
 
 #[test]
 fn more_episodes_show_more_of_the_rank_and_never_more_than_there_is() {
-    // Two places of the tiger; float-reset has five.
+    // The tiger has two states; float-reset has five.
     for (domain, rank) in [("tiger", 2), ("float-reset", 5)] {
         for i in 0..2 {
-            // Two seeds: what one in 100 has too much must not be in both.
+            // Two seeds: an excess, which happens once in 100, must not be in both.
             let of = |episodes| {
                 (1..3).map(|s| found(&sampled(domain, episodes, s), &params(s)[i]).spectrum.rank.unwrap()).min().unwrap()
             };
             let ranks = [40, 400, 4000].map(of);
             assert!(ranks.is_sorted() && ranks[2] <= rank, "{domain}: {ranks:?}");
-            // Whole pasts repeat in the first steps only: what they show of the tiger needs 10 000 episodes.
+            // Whole histories repeat in the first steps only, so the tiger needs 10 000 episodes.
             assert!(ranks[0] < ranks[2] || (domain, i) == ("tiger", 1), "{domain}: {ranks:?}");
         }
     }
@@ -77,7 +77,7 @@ fn the_number_of_threads_changes_nothing() {
 }
 
 #[test]
-fn a_single_episode_tells_no_noise_and_no_half() {
+fn a_single_episode_gives_neither_noise_nor_halves() {
     let long = domains::sample(&domains::get("tiger").unwrap(), 1, 3000, Seed(1)).collect();
     let logs = Logs::memory(domains::get("tiger").unwrap().alphabet().clone(), long);
     let found = found(&logs, &params(1)[0]);

@@ -1,4 +1,4 @@
-//! What every domain keeps to, and the known figures of the mazes.
+//! Properties of every domain, and the known figures of the mazes.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ fn assert_close(value: f64, expected: f64, tolerance: f64) {
     assert!((value - expected).abs() < tolerance, "{value} is not {expected} ± {tolerance}");
 }
 
-/// What every environment must keep to, in a hundred episodes of a uniformly random policy.
+/// Checks the properties of every environment in a hundred episodes of a uniformly random policy.
 fn assert_conforms(env: &mut dyn Environment, horizon: usize) {
     assert_names_are_fit_for_the_command_line(env.alphabet());
     let (actions, observations) = (env.alphabet().actions().len(), env.alphabet().observations().len());
@@ -85,7 +85,7 @@ impl Environment for Faulty {
 }
 
 #[test]
-fn what_does_not_conform_is_found_out() {
+fn environments_that_do_not_conform_are_detected() {
     let conforms = |fault: Fault| {
         let mut alphabet = Alphabet::default();
         alphabet.intern_action("go");
@@ -106,7 +106,7 @@ fn what_does_not_conform_is_found_out() {
 
 #[test]
 fn names_of_domains_do_not_change() {
-    // Logs and models that people have hold these names: a changed fingerprint breaks them.
+    // Users' logs and models contain these names: a changed fingerprint breaks them.
     let mut lines = String::new();
     for domain in domains::all() {
         let symbols: Vec<String> = domain.alphabet().observations().iter().map(|o| o.to_string()).collect();
@@ -252,7 +252,7 @@ fn moves_slip_sideways_and_walls_stop_them() {
 }
 
 #[test]
-fn views_show_the_walls_that_can_be_seen() {
+fn views_show_the_visible_walls() {
     let view = |domain: &str, state: &str| {
         let domain = domains::get(domain).unwrap();
         let maze = domain.pomdp().unwrap();
@@ -278,9 +278,10 @@ fn a_random_walk_reaches_the_goal_in_one_percent_of_episodes() {
 }
 
 #[test]
-fn who_sees_the_cell_returns_0_9030() {
+fn the_best_policy_that_observes_the_cell_returns_0_9030() {
     let maze = colored_gridworld();
-    // (discounted value, probability to reach the goal) of the best policy with so many steps to go
+    // (discounted value, probability of reaching the goal) of the best policy by the number of
+    // steps to go
     let mut best = vec![(0.0, 0.0); maze.states().len()];
     for _ in 0..13 {
         let backup = |s: usize| {
@@ -300,7 +301,8 @@ fn who_sees_the_cell_returns_0_9030() {
     assert_close(reach, 0.9696, 0.00005);
 }
 
-/// Mean ln P(o_1:n ‖ a_1:n) under uniform actions, n = 1 … 13: the mean of 20 000 episodes, over those that get so far.
+/// Mean ln P(o_1:n ‖ a_1:n) under uniform actions, n = 1 … 13: the mean of 20 000 episodes, over
+/// those that are long enough.
 const LOG_LIKELIHOOD: [f64; 13] =
     [-0.559, -1.132, -1.668, -2.249, -2.810, -3.390, -3.958, -4.538, -5.114, -5.684, -6.251, -6.824, -7.387];
 
@@ -322,14 +324,15 @@ fn the_true_model_has_the_known_log_likelihood() {
     }
     for ([count, sum, squares], expected) in sums.into_iter().zip(LOG_LIKELIHOOD) {
         let mean = sum / count;
-        // Both means come from 20 000 episodes: four standard errors of their difference, and the rounding of the figures.
+        // Both means come from 20 000 episodes: four standard errors of their difference, and the
+        // rounding of the figures.
         let standard_error = ((squares / count - mean * mean) / count).sqrt();
         assert_close(mean, expected, 4.0 * 2f64.sqrt() * standard_error + 0.0005);
     }
 }
 
-/// E[x] and E[x²] of x = ln P(o_1:n ‖ a_1:n) under uniform actions, over all continuations by `left` steps of a history
-/// that has probability `p`.
+/// E[x] and E[x²] of x = ln P(o_1:n ‖ a_1:n) under uniform actions, over all continuations by
+/// `left` steps of a history that has probability `p`.
 fn exact_log_likelihood(belief: &Belief<'_>, p: f64, left: usize) -> (f64, f64) {
     if left == 0 {
         return (p * p.ln(), p * p.ln().powi(2));

@@ -1,4 +1,4 @@
-//! Ensembles: what their spread promises.
+//! Ensembles and the meaning of their spread.
 
 use foretell::model::{Ensemble, StateLayout};
 use foretell::refine::StateCount;
@@ -49,10 +49,11 @@ fn spreads_cover_the_truth_and_shrink_with_more_episodes() {
         score(&model, &self::logs("tiger", 300, 4), tiger.pomdp()).unwrap().uncertainty.unwrap()
     };
     let (few, many) = (uncertainty(100), uncertainty(1600));
-    // Sixteen times the episodes would leave a quarter of it, if as many rounds of EM were made on both.
+    // Sixteen times the episodes would leave a quarter of it, if as many rounds of EM were made on
+    // both.
     assert!(many.spread < 0.8 * few.spread, "{few:?} {many:?}");
     for sure in [few, many] {
-        // One draw of logs decides over all predictions, which share their errors.
+        // All predictions share the errors of one draw of logs.
         assert!(sure.coverage.unwrap() > 0.8, "{sure:?}");
     }
 }
@@ -75,7 +76,8 @@ fn an_ensemble_predicts_the_mean_of_its_members_and_survives_a_file() {
         for ao in z.steps {
             let p = state.predict(ao.action).to_vec();
             let own: Vec<&[f64]> = singles.iter_mut().map(|single| single.predict(ao.action)).collect();
-            // What was never seen has its own share in each, all of them small and nearly alike.
+            // Unseen symbols have their own probability in each, all of them small and nearly
+            // equal.
             assert!((0..p.len()).all(|o| (own.iter().map(|p| p[o]).sum::<f64>() / 3.0 - p[o]).abs() < 1e-9));
             assert!(state.spread().iter().all(|x| x.is_finite()) && state.spread().iter().any(|x| *x > 0.0));
             assert!(singles[0].spread().is_empty());
@@ -86,7 +88,7 @@ fn an_ensemble_predicts_the_mean_of_its_members_and_survives_a_file() {
     assert!(fit(&logs, None, Some(1)).is_err());
 }
 
-/// The parameters of refinement reach every model of an ensemble, not the first alone.
+/// The parameters of refinement apply to every model of an ensemble, not only the first.
 #[test]
 fn all_members_are_refined_by_the_same_recipe() {
     let states = |model: &Model| model.latent().unwrap().pomdp.states().len();

@@ -9,7 +9,8 @@ use foretell::{
 /// Rounding of a product of six operators; a wrong convention errs by 1e-2 and more.
 const EXACT: f64 = 1e-9;
 
-/// A corridor of three cells and an exit: the walker slips, sees light or dark, and may leave for good.
+/// A corridor of three cells and an exit: the walker slips, sees light or dark, and may leave for
+/// good.
 const EXIT: &str = "
 discount: 0.9  values: reward  states: a b c  actions: left right  observations: dark light
 start: 0.5 0.5 0
@@ -27,10 +28,10 @@ O: *
 0.2 0.8
 ";
 
-/// Two coins in a cup: shaking may swap them, looking tells little.
+/// Two coins in a cup: shaking may swap them, and looking gives little information.
 const COINS: &str = include_str!("data/coins.POMDP");
 
-/// The corridor, with a fourth state that ends the episode and says so with either observation.
+/// The corridor, with a fourth state that ends the episode and emits either observation.
 fn terminating() -> Pomdp {
     let row = |p: &[f64]| foretell::pomdp::sparse(p);
     let names = |n: &[&str]| n.iter().map(ToString::to_string).collect();
@@ -53,13 +54,14 @@ fn terminating() -> Pomdp {
     .unwrap()
 }
 
-/// Every trajectory of up to `length` steps with its probability under uniform actions: the exact distribution.
+/// Every trajectory of up to `length` steps with its probability under uniform actions: the exact
+/// distribution.
 fn everything(pomdp: &Pomdp, length: usize) -> Vec<(Trajectory, f64)> {
     let uniform = 1.0 / pomdp.alphabet().actions().len() as f64;
     everything_under(pomdp, length, |_, _| uniform)
 }
 
-/// The same under a policy π(a | h), which the trajectories tell.
+/// The same under a policy π(a | h), whose probabilities the trajectories contain.
 fn everything_under(
     pomdp: &Pomdp,
     length: usize,
@@ -114,7 +116,8 @@ fn linear(model: &Model) -> &Linear {
     model.linear().expect("nothing is refined here")
 }
 
-/// The three small worlds, the rank of their dynamics, and how long trajectories must be to show it.
+/// The three small worlds, the rank of their dynamics, and how long trajectories must be to show
+/// it.
 fn worlds() -> Vec<(Pomdp, usize, usize)> {
     let parse = |text| Pomdp::parse(text, "test").unwrap();
     vec![(parse(COINS), 2, 5), (parse(EXIT), 3, 6), (terminating(), 3, 6)]
@@ -131,7 +134,7 @@ fn exact_moments_give_exact_probabilities() {
             let scale = uniform.powi(sequence.len() as i32);
             let joint = linear(&model).joint_probability(&sequence) / scale;
             assert!((joint - truth).abs() < EXACT, "{sequence:?}: {joint} is not {truth}");
-            // The printed form c_∞ᵀC_ao c agrees, but for steps after which nothing is.
+            // The printed form c_∞ᵀC_ao c agrees, except for terminal steps.
             if sequence.last().is_some_and(|ao| !pomdp.alphabet().is_terminal(ao.observation)) {
                 let printed = printed_probability(&model, &sequence) / scale;
                 assert!((printed - truth).abs() < EXACT, "{sequence:?}: {printed} is not {truth}");
@@ -157,12 +160,13 @@ fn exact_moments_give_exact_filtering_and_forecasts() {
         let model = learn_weighted(pomdp.alphabet(), &everything(&pomdp, length), &exact_params(10)).unwrap();
         let unseen = PredictiveState::new(&model).unseen();
         for sequence in sequences(pomdp.alphabet(), 4).into_iter().filter(|s| pomdp.probability(s) > 1e-4) {
-            // The mass of symbols never met is set aside at each step.
+            // The probability of unseen symbols is set aside at each step.
             let expected = pomdp.probability(&sequence) * (1.0 - unseen).powi(sequence.len() as i32);
             let p = PredictiveState::new(&model).probability_of(&sequence);
             assert!((p - expected).abs() < EXACT, "{sequence:?}: {p} is not {expected}");
         }
-        // A forecast marginalises the observations on the way; compare with the sum over all of them.
+        // A forecast marginalises the observations on the way; compare with the sum over all of
+        // them.
         let plan = [Action(0), Action(1), Action(0)];
         let forecast = PredictiveState::new(&model).forecast(&plan);
         for (o, p) in forecast[2].iter().enumerate() {
@@ -182,7 +186,7 @@ fn exact_moments_give_exact_filtering_and_forecasts() {
 }
 
 #[test]
-fn the_logging_policys_forecast_is_the_sum_over_all_that_may_happen() {
+fn a_forecast_under_the_behaviour_policy_is_the_sum_over_all_paths() {
     let (pomdp, _, length) = worlds().remove(1);
     let model = learn_weighted(pomdp.alphabet(), &everything(&pomdp, length), &exact_params(10)).unwrap();
     let state = PredictiveState::new(&model);
@@ -197,7 +201,8 @@ fn the_logging_policys_forecast_is_the_sum_over_all_that_may_happen() {
 
 #[test]
 fn ragged_cuts_are_wrong_even_on_exact_moments() {
-    // The trap that `Cuts::Complete` avoids: late histories that cannot see long tests inflate the rank.
+    // The trap that `Cuts::Complete` avoids: late histories that cannot see long tests inflate the
+    // rank.
     let pomdp = Pomdp::parse(EXIT, "test").unwrap();
     let ragged = LearnParams { cuts: Cuts::Ragged, ..exact_params(10) };
     let model = learn_weighted(pomdp.alphabet(), &everything(&pomdp, 4), &ragged).unwrap();
@@ -222,7 +227,7 @@ fn preferring(actions: usize, ago: usize) -> impl Fn(&[ActionObservation], Actio
 /// Both regressions without a ridge, for prefix and suffix histories.
 fn exact_recipes(rank: usize, weighting: Weighting) -> Vec<LearnParams> {
     let recipe = |regression, history| {
-        // The ridge of whitening only keeps suffixes apart that always come together.
+        // The ridge of whitening only separates suffixes that always occur together.
         let ridges = LearnParams { whitening_ridge: 1e-6, ridge: 0.0, ..exact_params(rank) };
         LearnParams { regression, history, history_length: 2, weighting, ..ridges }
     };
@@ -263,14 +268,14 @@ fn closed_loops() -> Vec<ClosedLoop> {
 }
 
 #[test]
-fn weighted_by_propensity_exact_moments_forget_the_logging_policy() {
+fn exact_moments_weighted_by_propensity_do_not_depend_on_the_behaviour_policy() {
     for ClosedLoop { pomdp, logs, rank, .. } in closed_loops() {
         for params in exact_recipes(rank, Weighting::Propensity) {
             let model = learn_weighted(pomdp.alphabet(), &logs, &params).unwrap();
             let worst = worst_joint_error(&pomdp, &model);
             assert!(worst < EXACT, "{params:?}: {worst:e}");
         }
-        // There is nothing beyond: the true rank is found.
+        // Further singular values are zero: the true rank is found.
         let most = LearnParams { weighting: Weighting::Propensity, ..exact_params(10) };
         assert_eq!(learn_weighted(pomdp.alphabet(), &logs, &most).unwrap().linear().unwrap().rank(), rank);
     }
@@ -295,7 +300,7 @@ fn weighted_next_is_exact_where_the_rank_holds_the_memory_of_the_policy() {
 fn without_weights_the_rank_is_that_of_the_closed_loop_and_less_is_wrong() {
     for ClosedLoop { pomdp, logs, rank, closed } in closed_loops() {
         for params in exact_recipes(closed, Weighting::None) {
-            // Normalising over observations divides π out, but what remembers π needs the rank for it.
+            // Normalising over observations divides π out, but the memory of π needs its own rank.
             let error = |rank| {
                 let model = learn_weighted(pomdp.alphabet(), &logs, &LearnParams { rank, ..params.clone() }).unwrap();
                 assert_eq!(linear(&model).rank(), rank, "{:?}", linear(&model).spectrum());

@@ -24,7 +24,7 @@ const SKIP: ReadOptions = ReadOptions { on_bad: OnBadEpisode::Skip };
 /// A step by names: action, observation, reward, probability.
 type Step = (String, String, Option<f64>, f64);
 
-/// What a trajectory says, whatever the indices.
+/// A trajectory by names, whatever the indices.
 fn spell(alphabet: &Alphabet, z: &Trajectory) -> (Vec<Step>, bool, End) {
     let probability = |t: usize| z.action_probabilities.get(t).copied().unwrap_or(-1.0);
     let step = |(t, step): (usize, &foretell::ActionObservation)| {
@@ -57,7 +57,7 @@ fn read(path: PathBuf) -> (Alphabet, Vec<Trajectory>) {
     (reader.alphabet().clone(), trajectories)
 }
 
-/// Names with everything that formats use for themselves, or that looks like nothing.
+/// Names with special characters of the formats, or that look empty.
 fn name() -> impl Strategy<Value = String> {
     let nasty = [
         " ", "\t", "\n", "\r", "\r\n", ",", ";", "\"", "\"\"", "a\"b", "null", "NaN", "NA", "true", "-", "0", "-0", "007", "1e3",
@@ -167,7 +167,7 @@ fn log_probabilities_are_probabilities() {
     assert_eq!(z[0].action_probabilities, [0.25]);
 }
 
-/// What is left of a table if bad episodes are skipped, and how many were.
+/// The episodes of a table if bad ones are skipped, and the number skipped.
 fn skipping(name: &str, content: &str) -> (String, u64) {
     let folder = TempDir::new().unwrap();
     let mut reader = Logs::files([write_file(&folder, name, content)], SKIP).open(Alphabet::default()).unwrap();
@@ -196,7 +196,7 @@ fn names_of_dropped_episodes_do_not_enter_the_alphabet() {
 }
 
 #[test]
-fn a_row_without_an_episode_spoils_its_neighbours() {
+fn a_row_without_an_episode_drops_both_neighbours() {
     assert_eq!(skipping("a.csv", "ep,a,o\n1,N,x\n2,N,x\n,N,x\n3,N,x\n4,N,x\n"), ("N>x -; N>x -".into(), 2));
     assert_eq!(skipping("a.csv", "ep,a,o\n1,N,x\n2,N,x\n2,N\n2,N,x\n3,N,x\n"), ("N>x -; N>x -".into(), 1));
     assert_eq!(skipping("a.csv", "ep,a,o\n1,N,x,x\n1,N,x\n2,N,x\n"), ("N>x -".into(), 1));
@@ -211,7 +211,7 @@ fn without_ids_a_bad_row_drops_everything_up_to_the_next_end() {
     assert_eq!(skipping("a.csv", table), ("1>1 T; 3>3 T".into(), 1));
     assert_eq!(skipping("a.csv", &table.replace("2,2,x,0", "2,2")), ("1>1 T; 3>3 T".into(), 1));
     assert_eq!(skipping("a.csv", &table.replace("2,2,x,0", "2,2,0,?")), ("1>1 T; 3>3 T".into(), 1));
-    // its own end counts, though something else is wrong with it
+    // its own end counts, although something else is wrong with it
     assert_eq!(skipping("a.csv", "a,o,r,done\n1,1,x,1\n3,3,0,1\n"), ("3>3 T".into(), 1));
     let first = "a,o,is_first\n1,1,1\n2,,1\n2,2,0\n3,3,1\n";
     assert_eq!(skipping("a.csv", first), ("1>1 -; 3>3 -".into(), 1));
@@ -264,7 +264,7 @@ fn a_dropped_writer_leaves_nothing() {
 }
 
 #[test]
-fn what_could_not_be_read_is_not_written() {
+fn trajectories_that_could_not_be_read_are_not_written() {
     let folder = TempDir::new().unwrap();
     let mut writer = Writer::create(folder.path().join("a.csv")).unwrap();
     let mut alphabet = Alphabet::default();
@@ -296,13 +296,13 @@ fn a_summary_counts_and_finds() {
     assert_eq!(summary.notes.columns, columns);
     insta::assert_snapshot!(summary.findings.join("\n"), @r#"
     1 of 3 episodes were skipped
-    more than 10 % of the episodes were skipped: what is left may not stand for the whole
-    there is one action, "N": nothing can be learnt about what actions do
+    more than 10 % of the episodes were skipped: the rest may not be representative
+    there is one action, "N": the effects of actions cannot be learned
     3 of 3 symbols were seen fewer than 5 times: action "N", observation "x", observation "y [end]"
     1 of 3 rewards are missing
     all rewards are zero
     at least half of the episodes have one step: is the episode column right?
-    1 episode(s) end without a flag and are taken as truncated
+    1 episode(s) end without a flag and are read as truncated
     the column done is read as terminated; if it also marks time limits, split it into terminated and truncated
     each row's observation is read as the answer to its action; if it is what the action was chosen on, shift it by one row
     columns not read: colour

@@ -1,4 +1,5 @@
-//! The management of migratory birds against its rules, computed anew, and against known returns.
+//! The management of migratory birds against its rules, computed independently, and against known
+//! returns.
 
 use crate::dp::{always, assert_close, best, qmdp, uniform, value};
 use foretell::domains::migration::{Flyway, Migration};
@@ -16,7 +17,7 @@ fn return_of(name: &str, gamma: f64, choice: impl Fn(usize, &[f64]) -> f64) -> f
     value(&pomdp(name), gamma, 50, choice)
 }
 
-/// What a state's name says: thousands of birds, the level of every node, metres of sea.
+/// The values in a state's name: thousands of birds, the level of every node, metres of sea.
 #[derive(Clone, Debug, PartialEq)]
 struct Year {
     birds: u32,
@@ -46,7 +47,8 @@ fn protected(action: &str, names: &[&str]) -> Option<usize> {
     names.iter().position(|name| action == format!("protect-{name}"))
 }
 
-/// Next year's birds: the draw of success, what the flyway lets through, the Gompertz step. `None` is extinction.
+/// Next year's birds: the draw of success, what the flyway lets through, the Gompertz step. `None`
+/// is extinction.
 fn next_birds(now: &Year, protect: Option<usize>, extinction: f64) -> Chances<Option<u32>> {
     let mut chances = Chances::new();
     for (success, p) in [(true, 0.99), (false, 0.01)] {
@@ -72,7 +74,7 @@ fn next_birds(now: &Year, protect: Option<usize>, extinction: f64) -> Chances<Op
     chances
 }
 
-/// Next year's protection of a node, by the story rather than by the tables.
+/// Next year's protection of a node, by the rules rather than by the tables.
 fn next_level(level: u32, acted_on: bool) -> Chances<u32> {
     let decay = |level: u32| if level == 0 { vec![(0, 1.0)] } else { vec![(level - 1, 0.075), (level, 0.925)] };
     if !acted_on {
@@ -127,7 +129,7 @@ fn transitions_follow_the_published_rules() {
 }
 
 #[test]
-fn all_but_the_sea_is_seen() {
+fn all_but_the_sea_is_observed() {
     for (name, states, observations) in [("amm-plover", 108, 36), ("amm-cpsr", 108, 36), ("amm-108", 325, 109)] {
         let pomdp = pomdp(name);
         assert_eq!((pomdp.states().len(), pomdp.alphabet().observations().len()), (states, observations), "{name}");
@@ -188,12 +190,13 @@ fn a_year_pays_for_its_birds_less_the_cost_of_the_action() {
     assert_eq!(reward("amm-108", "protect-C", "extinct"), 0.0);
 }
 
-/// The best known map from what is seen to an action (0 nothing, 1 protect-2, 2 protect-3) from the bottom, by local search.
+/// The best known map from observations to actions (0 nothing, 1 protect-2, 2 protect-3) from few
+/// birds, by local search.
 const MEMORYLESS: &[u8; 36] = b"001111112111111111111222111121112222";
 
 #[test]
-fn returns_from_the_bottom_are_those_known() {
-    // random, always nothing, random among the two that protect, the best for one who sees the sea
+fn returns_from_few_birds_are_those_known() {
+    // random, always nothing, random among the two that protect, the best if the sea is observed
     let known = [
         ("amm-cpsr", 0.99, [9463.3, 9629.1, 9607.8, 10003.2]),
         ("amm-cpsr", 1.0, [12065.4, 12156.1, 12277.4, 12721.5]),
@@ -227,10 +230,11 @@ fn returns_from_the_start_of_the_data_set_are_those_known() {
 }
 
 #[test]
-fn endless_values_are_those_known() {
+fn infinite_horizon_values_are_those_known() {
     let plover = pomdp("amm-plover");
-    // 4806.84 and 5130.33 were computed from the file of the data set as printed. Its rows sum to 1 within 8e-6 only, which
-    // moves values by up to 8e-6 · 0.95 / (1 − 0.95) · 5000 = 0.8. By the rules, not rounded, they are a little less.
+    // 4806.84 and 5130.33 were computed from the file of the data set as printed. Its rows sum to 1
+    // within 8e-6 only, which moves values by up to 8e-6 · 0.95 / (1 − 0.95) · 5000 = 0.8. By the
+    // rules, not rounded, they are a little less.
     let random = plover.uniform_policy_value().unwrap();
     assert_close(random, 4806.84, 0.05);
     assert_close(random, 4806.7935, 0.00005);
@@ -240,7 +244,8 @@ fn endless_values_are_those_known() {
 
 #[test]
 fn extinction_makes_protection_pay() {
-    // extinction; without and with discount: random, gains in percent of protecting the weakest node and of the best policy
+    // extinction; without and with discount: random, gains in percent of protecting the weakest
+    // node and of the best policy
     let known = [
         (0.0, [(0.99, 10092.8, 2.49, 2.50), (1.0, 12796.5, 2.75, 2.76)]),
         (0.02, [(0.99, 9919.5, 4.18, 4.20), (1.0, 12544.9, 4.71, 4.72)]),

@@ -1,4 +1,4 @@
-//! What every model must keep to.
+//! Properties of every model.
 
 use faer::Mat;
 use foretell::{
@@ -7,7 +7,7 @@ use foretell::{
 };
 use proptest::prelude::*;
 
-/// Two coins in a cup: shaking may swap them, looking tells little.
+/// Two coins in a cup: shaking may swap them, and looking gives little information.
 const COINS: &str = include_str!("data/coins.POMDP");
 
 fn colored(episodes: usize, seed: u64) -> Logs {
@@ -74,7 +74,7 @@ fn predictions_are_distributions_whatever_happened() {
     let mut rng = Seed(6).rng();
     let mut state = PredictiveState::new(&model);
     for _ in 0..3000 {
-        // Random pairs, most of them impossible, some of actions and symbols nobody has met.
+        // Random pairs, most of them impossible, some of actions and symbols not seen in training.
         let ao = ActionObservation {
             action: Action(rng.below(actions + 1) as u32),
             observation: Observation(rng.below(symbols + 2) as u32),
@@ -142,7 +142,7 @@ proptest! {
 
 #[test]
 fn cut_rules_are_one_convention_for_all_sums() {
-    // What the first pass calls a cut, the second does too: operators of pairs that never come next at a cut are zero.
+    // Both passes use the same cuts: operators of pairs that never come next at a cut are zero.
     let domain = domains::get("tiger").unwrap();
     let zs: Vec<Trajectory> = domains::sample(&domain, 20, 4, Seed(12)).collect();
     let params = LearnParams { max_test_length: 2, rank: 2, ..LearnParams::paper() };

@@ -7,8 +7,9 @@ use foretell::{
 use proptest::prelude::*;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
 
-/// Sums are exact, but operators from a second pass are rounded otherwise than those from moments; random data make small
-/// singular values, which amplify it. A lost cut changes predictions by 1e-4 and more.
+/// Sums are exact, but operators from a second pass are rounded otherwise than those from moments;
+/// random data make small singular values, which amplify it. A lost cut changes predictions by 1e-4
+/// and more.
 const ROUNDING: f64 = 1e-9;
 
 const PROJECTIONS: [Projection; 5] =
@@ -131,7 +132,7 @@ fn sequences(alphabet: &Alphabet) -> Vec<Vec<ActionObservation>> {
     pairs.iter().flat_map(|&x| pairs.iter().map(move |&y| vec![x, y])).chain(pairs.iter().map(|&x| vec![x])).collect()
 }
 
-/// Both tell the same probabilities and have counted the same.
+/// Both give the same probabilities and have the same counts.
 fn same(ours: &Model, theirs: &Model) -> Result<(), TestCaseError> {
     prop_assert_eq!(ours.alphabet(), theirs.alphabet());
     prop_assert_eq!(ours.trained_on(), theirs.trained_on());
@@ -164,7 +165,8 @@ proptest! {
             merged.merge(kept(&logs(&parts[2], false), &params)).unwrap();
             for model in [updated.model, merged.model().unwrap()] {
                 same(&model, &plain)?;
-                // Uncompressed sequences are numbered as they are met, which late cuts may change.
+                // Uncompressed sequences are numbered in order of appearance, which late cuts may
+                // change.
                 let is_numbered = [params.test_projection, params.history_projection].contains(&Projection::Identity);
                 if params.weighting == Weighting::None && !is_numbered {
                     prop_assert!(model == whole.model, "sums are exact, so no bit may differ: {params:?}");
@@ -187,7 +189,8 @@ proptest! {
                 seed,
                 ..preset
             };
-            // Square moments: d_T = d_H = 7 with the null test and history, 8 with the two special rows of suffix histories.
+            // Square moments: d_T = d_H = 7 with the null test and history, 8 with the two special
+            // rows of suffix histories.
             let full = LearnParams { rank: 7, ..sizes(LearnParams::paper()) };
             let wide = LearnParams { rank: 4, test_dim: 7, ..sizes(LearnParams::default()) };
             for params in [full, wide] {
@@ -250,7 +253,7 @@ fn moments_of_other_parameters_or_compressed_ones_are_not_merged() {
 fn weighted_moments_with_new_actions_are_refused_and_stay_as_they_are() {
     let one_action = |z: &Named| (z.0.iter().map(|&(_, o)| (0, o)).collect(), z.1);
     let few: Vec<Named> = random(30, 1).iter().map(one_action).collect();
-    // An alphabet of what is met only.
+    // An alphabet of what occurs only.
     let mut alphabet = Alphabet::default();
     alphabet.intern_action("left");
     for name in OBSERVATIONS {
@@ -279,7 +282,7 @@ fn weighted_moments_with_new_actions_are_refused_and_stay_as_they_are() {
 
 /// More than one batch (2¹⁴ steps), so that memory is found too small between batches.
 #[test]
-fn where_memory_is_short_the_first_learning_loses_nothing() {
+fn where_memory_is_short_the_first_model_loses_nothing() {
     let all = logs(&random(4000, 3), false);
     for projection in [Projection::Hashed, Projection::SignedHash, Projection::Spherical, Projection::Identity] {
         let both = LearnParams { test_projection: projection, history_projection: projection, ..LearnParams::default() };
@@ -304,7 +307,8 @@ fn where_memory_is_short_the_first_learning_loses_nothing() {
     }
 }
 
-/// Guessed by their lengths in the bases kept instead of by regression, old operators cost half a nat here.
+/// Guessed by their lengths in the bases kept instead of by regression, old operators cost half a
+/// nat here.
 #[test]
 fn a_compressed_update_of_the_default_recipe_predicts_about_as_well_as_batch_learning() {
     let maze = domains::get("colored-gridworld").unwrap();
@@ -363,7 +367,7 @@ fn files() -> Vec<Vec<u8>> {
     recipes.flat_map(|params| [Keep::Exact, Keep::Compressed].map(|keep| save(&params, keep))).collect()
 }
 
-/// Whatever was read must also work, or be refused.
+/// Moments that were read must also work, or be refused.
 fn make_use_of(moments: Moments) {
     let more = logs(&random(10, 5), true);
     let params = moments.params().clone();
@@ -441,7 +445,7 @@ proptest! {
             let header = 8 + u64::from_le_bytes(moments[..8].try_into().unwrap()) as usize;
             for (at, byte) in &changes {
                 let at = if in_header { at.index(header) } else { header + at.index(moments.len() - header) };
-                // In the header a change of one digit or letter says more than noise.
+                // In the header a change of one digit or letter tests more than noise.
                 moments[at] = if in_header { b"0123456789abct-\""[*byte as usize % 16] } else { *byte };
             }
             if let Ok(moments) = load(&with_moments(file, moments)) {

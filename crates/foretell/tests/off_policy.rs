@@ -1,4 +1,4 @@
-//! What logs say of a policy, against what it earns.
+//! Values of policies estimated from logs, against their returns.
 
 use foretell::judge::{Estimate, LogTest, LogValue};
 use foretell::plan::plan_on;
@@ -23,7 +23,7 @@ fn over(logs: &Logs, alphabet: &Alphabet) -> Vec<Trajectory> {
     logs.open(alphabet.clone()).unwrap().collect::<Result<_, _>>().unwrap()
 }
 
-/// Logs where the policy acts, but at random with probability ε.
+/// Logs of the policy, with a uniformly random action with probability ε.
 fn logs(maze: &Domain, plan: &Plan, epsilon: f64, seed: u64) -> Vec<Trajectory> {
     let greedy = plan.policies_for(maze.alphabet()).unwrap();
     let actions = maze.alphabet().actions().len();
@@ -32,11 +32,11 @@ fn logs(maze: &Domain, plan: &Plan, epsilon: f64, seed: u64) -> Vec<Trajectory> 
     over(&Logs::memory(maze.alphabet().clone(), walks), plan.alphabet())
 }
 
-/// What trees smooth away; with 3000 walks they are far closer.
+/// The smoothing error of trees; with 3000 walks it is far smaller.
 const SMOOTHING: f64 = 0.06;
 
 #[test]
-fn logs_tell_what_a_policy_earns() {
+fn estimates_from_logs_agree_with_the_return_of_the_policy() {
     let maze = domains::get("colored-gridworld").unwrap();
     let plan = policy(&maze);
     let greedy = plan.policies_for(maze.alphabet()).unwrap();
@@ -50,7 +50,8 @@ fn logs_tell_what_a_policy_earns() {
     let off = (fitted_q.value - earned.discounted_return).abs();
     assert!(off < SMOOTHING && off < fitted_q.ci95 + SMOOTHING / 2.0, "{fitted_q:?} {earned:?}");
     assert!(logged.discounted_return < fitted_q.value - fitted_q.ci95, "random actions cost: {logged:?} {fitted_q:?}");
-    // With ε = 0.4 and four actions, 0.7 of the actions are those of the policy; 0.0024 is one standard deviation.
+    // With ε = 0.4 and four actions, 0.7 of the actions are those of the policy; 0.0024 is one
+    // standard deviation.
     assert!((same_action - 0.7).abs() < 0.01, "{same_action}");
     let rollouts = rollouts.unwrap();
     // 500 rollouts whose returns differ by about one: 1.96 / √500.
@@ -62,14 +63,14 @@ fn logs_tell_what_a_policy_earns() {
 }
 
 #[test]
-fn estimates_agree_where_their_intervals_meet() {
+fn estimates_agree_where_their_intervals_overlap() {
     let estimate = |value, ci95| Estimate { value, ci95 };
     assert!(estimate(1.0, 0.3).agrees_with(&estimate(1.5, 0.25)));
     assert!(!estimate(1.0, 0.2).agrees_with(&estimate(1.5, 0.25)));
 }
 
 #[test]
-fn logs_that_never_try_an_action_say_nothing_of_it() {
+fn an_action_that_is_not_in_the_logs_cannot_be_evaluated() {
     let maze = domains::get("colored-gridworld").unwrap();
     let plan = policy(&maze);
     let mut episodes = logs(&maze, &plan, 0.4, 8);
@@ -79,12 +80,13 @@ fn logs_that_never_try_an_action_say_nothing_of_it() {
     assert!(message.contains("which the logs never do"), "{message}");
 }
 
-/// What the prior of rewards takes off in the model, and trees smooth away.
+/// The error of the prior of rewards in the model and of the smoothing of trees.
 const NEARLY: f64 = 0.03;
 
 #[test]
-fn a_first_step_that_nobody_chose_is_not_counted() {
-    // Five steps in which the action is seen, and earned; before them what was shown first, as if action 0 had led to it.
+fn a_first_step_that_was_not_chosen_is_not_counted() {
+    // Five steps whose action is the observation and the reward; before them the initial
+    // observation, as if it followed action 0.
     let mut alphabet = Alphabet::default();
     let actions = [alphabet.intern_action("0"), alphabet.intern_action("1")];
     let [shown, off, on] = ["shown", "off", "on"].map(|name| alphabet.intern_observation(name));
@@ -108,7 +110,8 @@ fn a_first_step_that_nobody_chose_is_not_counted() {
         (fitted_q.value - best).abs() < NEARLY && (rollouts.unwrap().value - best).abs() < NEARLY,
         "{fitted_q:?} {rollouts:?}"
     );
-    // Half of the actions earn one, and are the policy's: four standard deviations over 2000 steps.
+    // Half of the actions have reward 1 and are those of the policy: four standard deviations over
+    // 2000 steps.
     assert!(logged.mean_length == 5.0 && (logged.mean_return - 2.5).abs() < 0.23, "{logged:?}");
     assert!((same_action - 0.5).abs() < 0.045, "{same_action}");
     let two = LogTest { max_steps: 2, ..test }.evaluate(&plan, &episodes).unwrap();

@@ -25,7 +25,7 @@ fn windows(domain: &Domain, recent: Recent, episodes: &[Trajectory]) -> WindowQ 
 }
 
 #[test]
-fn qmdp_is_nearly_as_good_as_seeing_the_cell() {
+fn qmdp_is_nearly_as_good_as_observing_the_cell() {
     let maze = domains::get("colored-gridworld").unwrap();
     let qmdp = Qmdp::solve(maze.pomdp().unwrap(), maze.discount, maze.horizon);
     assert!((qmdp.bound() - 0.9030).abs() < 0.00005);
@@ -42,7 +42,8 @@ fn a_longer_window_earns_more() {
         let q = windows(&maze, recent, &episodes);
         returns(&maze, || q.policy()).discounted_return
     });
-    // The best memoryless policy earns 0.619, a random one 0.009, a prototype of windows of three pairs 0.80 ± 0.02 over seeds.
+    // The best memoryless policy earns 0.619, a random one 0.009, a prototype of windows of three
+    // pairs 0.80 ± 0.02 over seeds.
     assert!(0.01 < memoryless && memoryless < 0.62, "{memoryless}");
     assert!(memoryless < two && two < three && (three - 0.80).abs() < 0.06, "{memoryless} {two} {three}");
 }
@@ -116,7 +117,7 @@ fn the_same_seed_gives_the_same_plan_for_any_number_of_threads_and_a_file_keeps_
 }
 
 #[test]
-fn a_policy_acts_where_it_does_not_know_what_it_sees() {
+fn a_policy_acts_after_unknown_observations() {
     let (_, episodes, model) = walks(50);
     let params = PlanParams { rounds: 2, trees: 2, ..PlanParams::default() };
     let plan = plan_on(&model, &episodes, &params, &mut |_| {}).unwrap();
@@ -128,26 +129,26 @@ fn a_policy_acts_where_it_does_not_know_what_it_sees() {
         assert_eq!(policy.own_action(Action(a as u32)), own.action(name));
     }
     let unknown = Observation(own.observations().len() as u32);
-    let mut met = 0;
+    let mut known = 0;
     for o in 0..theirs.observations().len() as u32 {
         let expected = own.same_observation(theirs.symbol(Observation(o)));
         assert_eq!(policy.own_observation(Observation(o), 0.0), expected.unwrap_or(unknown));
-        met += usize::from(expected.is_some());
+        known += usize::from(expected.is_some());
         policy.observe(ActionObservation::new(0, o));
         assert!(own.action(theirs.action_name(policy.act(&mut Seed(1).rng()))).is_some());
     }
-    assert!((1..theirs.observations().len()).contains(&met), "{met}");
+    assert!((1..theirs.observations().len()).contains(&known), "{known}");
 }
 
 #[test]
-fn no_part_of_a_policy_file_is_a_policy() {
+fn a_truncated_policy_file_is_refused() {
     let (_, episodes, model) = walks(50);
     let params = PlanParams { regressor: Regressor::Mean, rounds: 2, trees: 2, ..PlanParams::default() };
     let bytes = plan_on(&model, &episodes, &params, &mut |_| {}).unwrap().to_bytes();
     for n in (0..bytes.len()).step_by(997) {
         assert!(Plan::from_bytes(&bytes[..n], "policy.safetensors").is_err());
     }
-    // Any single damaged byte is found out or harmless, never a panic.
+    // Any single damaged byte is detected or harmless, never a panic.
     for i in (0..bytes.len()).step_by(101) {
         let mut damaged = bytes.clone();
         damaged[i] ^= 0x55;
@@ -184,7 +185,7 @@ fn an_agent_that_chooses_its_data_plans_better() {
     assert!(chosen > random, "{chosen} {random}");
 }
 
-/// Who estimates Q by its own choice, in a domain.
+/// The estimator of Q that planning chooses in a domain.
 fn chosen(name: &str, episodes: usize, rank: usize) -> PlanParams {
     let domain = domains::get(name).unwrap();
     let logs = Logs::memory(domain.alphabet().clone(), domains::sample(&domain, episodes, domain.horizon, Seed(8)).collect());
@@ -197,20 +198,21 @@ fn chosen(name: &str, episodes: usize, rank: usize) -> PlanParams {
 }
 
 #[test]
-fn who_foretells_better_decides() {
-    // In the maze the way one came matters; the birds and their protection say almost all that a small model could know.
+fn the_better_predictor_is_chosen() {
+    // In the maze the path matters; for the birds the last observation contains almost all that a
+    // small model could know.
     assert_eq!(chosen("colored-gridworld", 2000, 20).regressor, Regressor::Trees);
     // (few episodes and a small rank, to be quick)
     let birds = chosen("amm-cpsr", 500, 5);
     assert_eq!((birds.regressor, birds.window), (Regressor::Table, 1));
-    // Nobody can say who foretells better what only one of them has learned from.
+    // Predictions cannot be compared on data that only one of them has learned from.
     let (_, mut episodes, model) = walks(100);
     episodes.truncate(50);
     let plan = plan_on(&model, &episodes, &PlanParams { rounds: 1, trees: 1, ..PlanParams::default() }, &mut |_| {}).unwrap();
     assert_eq!(plan.params().regressor, Regressor::Trees);
 }
 
-/// What fitted-Q on the states of a filter earns in the maze, from random walks.
+/// The return of fitted-Q on the states of a filter in the maze, from random walks.
 fn on_states_of<'m>(
     maze: &Domain,
     episodes: &[Trajectory],
@@ -233,7 +235,8 @@ fn fitted_q_works_on_the_states_of_any_filter() {
     let episodes: Vec<_> = domains::sample(&maze, 3000, maze.horizon, Seed(9)).collect();
     let belief = on_states_of(&maze, &episodes, || Box::new(Belief::new(pomdp)));
     let last = on_states_of(&maze, &episodes, || Box::new(LastObservations::new(maze.alphabet(), 3)));
-    // A prototype with exact beliefs had 0.856 ± 0.04; the best memoryless policy there is earns 0.619.
+    // A prototype with exact beliefs had 0.856 ± 0.04; the best memoryless policy there is earns
+    // 0.619.
     assert!((0.75..0.91).contains(&belief), "{belief}");
     assert!(last < belief, "{last} {belief}");
 }

@@ -3,10 +3,11 @@
 use foretell::domains::{self, pocman};
 use foretell::{End, Seed};
 
-/// Mean return and mean length of 75 steps of uniformly random play, as 400 000 episodes of a slow and literal program of the same
-/// rules have them.
+/// Mean return and mean length of 75 steps of uniformly random play, from 400 000 episodes of a
+/// slow and literal program of the same rules.
 const RANDOM_PLAY: [(&str, f64, f64); 2] = [("pocman", -170.12, 30.94), ("s-pocman", -202.94, 30.91)];
-/// Of 400 000 and of our 20 000 episodes: 99 % of all means are so many standard errors of ours from their expectation.
+/// For 400 000 and our 20 000 episodes: 99 % of all means are within this many of our standard
+/// errors of their expectation.
 const SIGMAS: f64 = 2.576 * 1.025;
 
 #[test]
@@ -49,7 +50,7 @@ fn observations_have_names_that_can_be_written_in_histories_and_said_in_words() 
 }
 
 #[test]
-fn the_alphabets_hold_what_can_occur() {
+fn the_alphabets_contain_what_can_occur() {
     let sizes = ["pocman", "s-pocman"].map(|name| {
         let domain = domains::get(name).unwrap();
         assert_eq!(domain.alphabet().actions(), ["N", "E", "W", "S"]);

@@ -48,7 +48,8 @@ fn entry(row: &Row, column: usize) -> f64 {
     row.iter().find(|&&(c, _)| c == column).map_or(0.0, |&(_, p)| p)
 }
 
-/// P(o_1 … o_n ‖ a_1 … a_n) by definition: the sum over all paths of states, straight from the tables.
+/// P(o_1 … o_n ‖ a_1 … a_n) by definition: the sum over all paths of states, straight from the
+/// tables.
 fn probability_by_definition(tables: &PomdpTables, pomdp: &Pomdp, steps: &[ActionObservation]) -> f64 {
     fn from(tables: &PomdpTables, pomdp: &Pomdp, s: usize, steps: &[ActionObservation]) -> f64 {
         let [ao, rest @ ..] = steps else { return 1.0 };
@@ -83,7 +84,7 @@ proptest! {
     }
 
     #[test]
-    fn a_belief_sums_to_one_and_foretells_its_own_updates(tables in tables(), seed in any::<u64>()) {
+    fn a_belief_sums_to_one_and_predicts_its_own_updates(tables in tables(), seed in any::<u64>()) {
         let pomdp = Pomdp::new(tables).unwrap();
         let z = rollout(&mut pomdp.environment(), &mut Uniform { actions: 2 }, 10, &mut Seed(seed).rng());
         let mut belief = Belief::new(&pomdp);
@@ -118,7 +119,8 @@ proptest! {
         let pomdp = Pomdp::new(tables).unwrap();
         let text = pomdp.to_cassandra();
         let read = Pomdp::parse(&text, "written.POMDP").unwrap();
-        // To those who skip comments it is equal: symbols keep their places, and one more comes after them where episodes end.
+        // Without comments it is equivalent: symbols keep their indices, and one more follows them
+        // where episodes end.
         let foreign = Pomdp::parse(&without_comments(&text), "foreign.POMDP").unwrap();
         let symbols = pomdp.alphabet().observations();
         let place = |o: usize| read.alphabet().observations().iter().position(|symbol| *symbol == symbols[o]).unwrap() as u32;
@@ -181,7 +183,7 @@ fn a_terminal_state_emits_terminal_symbols_and_nothing_follows() {
 }
 
 #[test]
-fn without_discount_the_value_of_what_ends_is_finite() {
+fn without_discount_the_value_of_episodes_that_end_is_finite() {
     let pomdp = Pomdp::new(mortal()).unwrap();
     assert!(!pomdp.discount_is_given() && pomdp.discount() == 1.0);
     // Two geometric waits of mean 2, paying 1 a step.
@@ -196,7 +198,7 @@ fn without_comments(text: &str) -> String {
 }
 
 #[test]
-fn a_written_model_names_what_the_format_cannot() {
+fn a_written_model_keeps_names_that_the_format_cannot_express() {
     let strange = ["goal", "T", "the end", "the_end", "3", "#.é"].map(String::from);
     let n = strange.len();
     let pomdp = Pomdp::new(PomdpTables {
@@ -222,13 +224,13 @@ fn a_written_model_names_what_the_format_cannot() {
     let read = Pomdp::parse(&text, "strange.POMDP").unwrap();
     assert_eq!((read.alphabet(), read.states()), (pomdp.alphabet(), pomdp.states()));
     assert!(read.is_terminal(0) && read.transitions(Action(0), 0).next().is_none());
-    // What a change by hand contradicts is not believed.
+    // Comments that a change by hand contradicts are ignored.
     let changed = text.replace("T: goal : s_T : goal 0.1", "T: goal : s_T : end 0.1");
     assert_eq!(Pomdp::parse(&changed, "changed.POMDP").unwrap().states().len(), n + 1);
 
     let read = Pomdp::parse(&without_comments(&text), "strange.POMDP").unwrap();
     assert_eq!(read.reward(Action(3), 1, 2, Observation(1)), 0.1 + 0.2);
-    // Who has arrived goes to the end, for nothing, and stays.
+    // From a terminal state it goes to the end state, without reward, and stays.
     assert_eq!(read.transitions(Action(0), 0).collect::<Row>(), [(n, 1.0)]);
     assert_eq!(read.transitions(Action(0), n).collect::<Row>(), [(n, 1.0)]);
     assert_eq!((read.expected_reward(Action(0), 0), read.expected_reward(Action(0), n)), (0.0, 0.0));
@@ -285,7 +287,7 @@ fn the_environment_draws_what_the_model_says() {
 }
 
 #[test]
-fn tables_that_are_no_model_are_refused() {
+fn tables_that_are_not_a_model_are_refused() {
     type Break = fn(&mut PomdpTables);
     let cases: [(Break, &str); 9] = [
         (|t| t.transitions[0][1][0].1 = 0.6, "action wait, state wounded sum to 1.1"),
@@ -332,7 +334,7 @@ fn all_forms_of_the_grammar_mean_the_same() {
 }
 
 #[test]
-fn costs_are_negative_rewards_and_the_last_one_holds() {
+fn costs_are_negative_rewards_and_the_last_rule_applies() {
     let machine = Pomdp::read(data("machine.POMDP")).unwrap();
     let [run, look, repair] = ["run", "look", "repair"].map(|name| machine.alphabet().action(name).unwrap());
     let [zero, one] = [Observation(0), Observation(1)];

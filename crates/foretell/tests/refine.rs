@@ -1,4 +1,4 @@
-//! Refinement into a POMDP: what it promises, against exact models.
+//! Refinement into a POMDP, against exact models.
 
 use foretell::model::StateLayout;
 use foretell::plan::{Planner, plan_on};
@@ -25,7 +25,7 @@ fn layout(layout: StateLayout, states: usize) -> RefineParams {
     RefineParams { layout, states: StateCount::About(states), em_rounds: 15, patience: 15 }
 }
 
-/// What rounding, and leaving out states of less than 10⁻⁹ of a belief, can cost a round.
+/// The largest loss of a round by rounding and by omitting states below 10⁻⁹ of a belief.
 const ROUNDING: f64 = 1e-8;
 
 #[test]
@@ -71,7 +71,7 @@ fn the_refined_model_is_far_closer_to_the_truth_and_the_same_for_any_number_of_t
 }
 
 #[test]
-fn a_refined_model_of_a_large_alphabet_expects_everything() {
+fn a_refined_model_of_a_large_alphabet_gives_every_symbol_positive_probability() {
     let game = domains::get("pocman").unwrap();
     let logs = logs(&game, 400, 30, 5);
     let model = learn(&logs, &small(10)).unwrap();
@@ -102,7 +102,7 @@ fn p_of_going_on(p: &[f64], goes_on: impl Fn(usize) -> bool) -> f64 {
     p.iter().enumerate().filter(|(o, _)| goes_on(*o)).map(|(_, p)| *p).fold(1.0, f64::min)
 }
 
-/// What an action earns in 50 steps if it is taken again and again.
+/// The return of one action, repeated for 50 steps.
 fn earned_by(pomdp: &Pomdp, a: Action) -> f64 {
     let mut states = vec![0.0; pomdp.states().len()];
     pomdp.start().for_each(|(s, p)| states[s] = p);
@@ -119,8 +119,9 @@ fn earned_by(pomdp: &Pomdp, a: Action) -> f64 {
 }
 
 #[test]
-fn modes_find_what_drifts_unseen() {
-    // The sea rises and never falls, and to do nothing is the worse for it: who does not know promises too much.
+fn modes_find_an_unobserved_drift() {
+    // The sea rises and never falls, so doing nothing becomes worse: a model without it predicts
+    // too much.
     let birds = domains::get("amm-cpsr").unwrap();
     let logs = logs(&birds, 4000, 50, 31);
     let model = learn(&logs, &small(5)).unwrap();
@@ -132,7 +133,7 @@ fn modes_find_what_drifts_unseen() {
 }
 
 #[test]
-fn logs_with_symbols_that_the_model_never_met_are_refused() {
+fn logs_with_symbols_unseen_in_training_are_refused() {
     let (tiger, maze) = (domains::get("tiger").unwrap(), domains::get("colored-gridworld").unwrap());
     let model = learn(&logs(&tiger, 200, 10, 1), &small(3)).unwrap();
     let message = refine(&model, &logs(&maze, 20, 13, 1), &RefineParams::default()).unwrap_err().to_string();
@@ -140,7 +141,7 @@ fn logs_with_symbols_that_the_model_never_met_are_refused() {
 }
 
 #[test]
-fn plans_in_the_refined_model_earn_what_they_should_and_survive_a_file() {
+fn plans_in_the_refined_model_have_the_expected_return_and_survive_a_file() {
     let tiger = domains::get("tiger").unwrap();
     let logs = logs(&tiger, 2000, 20, 11);
     let model = learn(&logs, &LearnParams { rank: 5, ..small(5) }).unwrap();
@@ -162,11 +163,11 @@ fn plans_in_the_refined_model_earn_what_they_should_and_survive_a_file() {
 }
 
 #[test]
-fn a_pessimist_avoids_what_was_never_tried() {
+fn a_pessimistic_plan_avoids_actions_that_were_never_taken() {
     let tiger = domains::get("tiger").unwrap();
     let listen = tiger.alphabet().action("listen").unwrap();
     let mut walks: Vec<Trajectory> = domains::sample(&tiger, 1000, 20, Seed(4)).collect();
-    // Doors are opened at the first step only, so what they earn later is a guess.
+    // Doors are opened at the first step only, so their later reward is a guess.
     for z in &mut walks {
         let keep = z.steps.iter().skip(1).position(|ao| ao.action != listen).map_or(z.steps.len(), |i| i + 1);
         z.steps.truncate(keep.max(1));
@@ -218,14 +219,15 @@ fn an_exported_model_that_is_read_again_scores_the_same() {
         let [written, read] = [pomdp, &read].map(|pomdp| score(&model, &logs, Some(pomdp)).unwrap());
         for ((h, written), read) in written.horizons.iter().zip(written.truth.unwrap()).zip(read.truth.unwrap()) {
             assert!((written.log_likelihood - read.log_likelihood).abs() < 1e-9, "{name}: {written:?} {read:?}");
-            // The model itself also expects what it never saw.
+            // The model itself also gives probability to unseen symbols.
             let unseen = -(h.horizon as f64) * (-model_unseen(&model)).ln_1p();
             assert!((h.log_likelihood + unseen - read.log_likelihood).abs() < 1e-9, "{name}: {h:?} {read:?}");
         }
     }
 }
 
-/// One of two arms pays, which one is settled at the start of an episode, and nothing is seen but the reward.
+/// One of two arms pays, which one is settled at the start of an episode, and nothing is seen but
+/// the reward.
 fn bandit() -> Pomdp {
     let pays = |arm| RewardRule { action: Some(arm), from: Some(arm), reward: 1.0, ..RewardRule::default() };
     Pomdp::new(PomdpTables {
@@ -243,7 +245,7 @@ fn bandit() -> Pomdp {
 }
 
 #[test]
-fn rewards_that_tell_more_than_observations_are_noticed_and_can_be_observed() {
+fn rewards_that_carry_more_information_than_observations_are_noticed_and_can_be_observed() {
     const STEPS: usize = 10;
     let pomdp = bandit();
     let episode = |i| rollout(&mut pomdp.environment(), &mut Uniform { actions: 2 }, STEPS, &mut Seed(i).rng());
@@ -254,7 +256,7 @@ fn rewards_that_tell_more_than_observations_are_noticed_and_can_be_observed() {
         let path = tempfile::NamedTempFile::new().unwrap();
         plan_on(&model, &over(&logs, &model), &PlanParams::default(), &mut |_| {}).unwrap().save(path.path()).unwrap();
         let plan = Plan::load(path.path()).unwrap();
-        // In the system itself, and in the model of it as another program would have it.
+        // In the system itself, and in its exported model.
         let exported = Pomdp::parse(&model.latent().unwrap().pomdp.to_cassandra(), "exported").unwrap();
         let returns = [&pomdp, &exported].map(|world| {
             let mut policy = plan.policies_for(world.alphabet()).unwrap()();
@@ -272,7 +274,7 @@ fn rewards_that_tell_more_than_observations_are_noticed_and_can_be_observed() {
 }
 
 #[test]
-fn a_reward_that_is_missing_costs_no_other() {
+fn a_missing_reward_does_not_remove_others() {
     let tiger = domains::get("tiger").unwrap();
     let mut walks: Vec<Trajectory> = domains::sample(&tiger, 300, 12, Seed(5)).collect();
     let rewards = |walks: Vec<Trajectory>| {
@@ -291,7 +293,7 @@ fn a_reward_that_is_missing_costs_no_other() {
 }
 
 #[test]
-fn plans_are_made_on_logs_with_symbols_that_the_model_never_met() {
+fn plans_are_made_on_logs_with_symbols_unseen_in_training() {
     let maze = domains::get("colored-gridworld").unwrap();
     let mut walks: Vec<Trajectory> = domains::sample(&maze, 100, 13, Seed(5)).collect();
     let logs = Logs::memory(maze.alphabet().clone(), walks.clone());
@@ -325,7 +327,7 @@ fn tiny_logs_where_all_is_the_same_are_refined_and_planned_with() {
     let logs = Logs::memory(alphabet, vec![episode(0), episode(1), episode(0)]);
     let params = LearnParams { max_test_length: 1, history_length: 1, ..small(2) };
     let model = refine(&learn(&logs, &params).unwrap(), &logs, &RefineParams::default()).unwrap();
-    // Too few to hold any out, so the fewest states are taken; the start comes on top.
+    // Too few to hold any out, so the smallest number of states is used, plus the start.
     assert!(model.latent().unwrap().pomdp.states().len() <= 6, "{:?}", model.latent().unwrap().pomdp.states());
     let mut last = None;
     let by = PlanParams { planner: Planner::PointBased, discount: 0.9, ..PlanParams::default() };

@@ -1,4 +1,4 @@
-//! Planners against closed forms, each other, the whole tree of beliefs, and the world they plan for.
+//! Planners against closed forms, each other, the whole tree of beliefs, and simulation.
 
 use foretell::judge::Test;
 use foretell::pomdp::solve::{Gap, PointBased, Round, Solution, fast_informed_bound, qmdp};
@@ -32,7 +32,8 @@ fn wait_or_leave() -> Pomdp {
     .unwrap()
 }
 
-/// 3 states, 2 actions, 2 observations, and rewards from −1 to 1; from each state it ends with probability `ends`.
+/// 3 states, 2 actions, 2 observations, and rewards from −1 to 1; from each state it ends with
+/// probability `ends`.
 fn random(seed: u64, ends: f64) -> Pomdp {
     let mut rng = Seed(seed).rng();
     let row = |rng: &mut Rng, n: usize| -> Vec<f64> {
@@ -62,7 +63,8 @@ fn random(seed: u64, ends: f64) -> Pomdp {
     .unwrap()
 }
 
-/// The value of the best plan of `depth` steps: the largest over actions, all observations followed.
+/// The value of the best plan of `depth` steps: the largest over actions, all observations
+/// followed.
 fn tree_value(pomdp: &Pomdp, belief: &Belief<'_>, discount: f64, depth: usize) -> f64 {
     if depth == 0 {
         return 0.0;
@@ -111,13 +113,13 @@ fn value_iteration_finds_the_closed_form() {
 }
 
 #[test]
-fn what_could_go_on_forever_needs_a_discount() {
+fn endless_episodes_need_a_discount() {
     let problem = |pomdp: &Pomdp, discount: f64| match qmdp(pomdp, discount) {
         Err(Error::Parameter { name: "discount", problem, .. }) => problem,
         other => panic!("{other:?}"),
     };
     let tiger = domains::get("tiger").unwrap();
-    let maze = domains::get("colored-gridworld").unwrap(); // who goes against a wall stays for long
+    let maze = domains::get("colored-gridworld").unwrap(); // moving against a wall lasts long
     assert!(problem(tiger.pomdp().unwrap(), 1.0).contains("a policy could go on forever from state"));
     assert!(problem(maze.pomdp().unwrap(), 1.0).contains("a policy could go on forever from state"));
     for discount in [-0.1, 1.1, f64::NAN] {
@@ -127,10 +129,10 @@ fn what_could_go_on_forever_needs_a_discount() {
 }
 
 #[test]
-fn bounds_hold_come_closer_and_stand_in_their_order() {
+fn bounds_hold_converge_and_are_ordered() {
     let tiger = domains::get("tiger").unwrap();
     let maze = domains::get("t-maze:length=4").unwrap();
-    let rocks = domains::get("rocksample:size=4,rocks=3").unwrap(); // so many vectors and beliefs that some are pruned
+    let rocks = domains::get("rocksample:size=4,rocks=3").unwrap(); // enough vectors and beliefs for pruning
     let randoms: Vec<Pomdp> = (0..10).map(|seed| random(seed, 0.0)).collect();
     for pomdp in randoms.iter().chain(tiger.pomdp()).chain(maze.pomdp()).chain(rocks.pomdp()) {
         let (seen, informed) = (qmdp(pomdp, 0.95).unwrap(), fast_informed_bound(pomdp, 0.95).unwrap());
@@ -153,7 +155,7 @@ fn bounds_hold_come_closer_and_stand_in_their_order() {
 #[test]
 fn the_value_is_that_of_the_whole_tree_of_beliefs() {
     let (discount, depth) = (0.3, 8);
-    // What comes later: rewards of at most 1, 0.3⁸ + 0.3⁹ + …
+    // Later rewards of at most 1: 0.3⁸ + 0.3⁹ + …
     let tail = f64::powi(discount, 8) / (1.0 - discount);
     for seed in 0..10 {
         let pomdp = random(seed, 0.1);
@@ -166,7 +168,7 @@ fn the_value_is_that_of_the_whole_tree_of_beliefs() {
 }
 
 #[test]
-fn without_discount_what_surely_ends_has_its_value() {
+fn without_discount_episodes_that_surely_end_have_a_value() {
     for seed in 0..3 {
         let pomdp = random(seed, 0.8);
         let expected = tree_value(&pomdp, &Belief::new(&pomdp), 1.0, 8);
@@ -179,7 +181,7 @@ fn without_discount_what_surely_ends_has_its_value() {
 }
 
 #[test]
-fn the_tiger_is_worth_what_is_known_of_it() {
+fn the_tiger_has_its_known_value() {
     let tiger = domains::get("tiger").unwrap();
     let (solution, rounds) = planned(tiger.pomdp().unwrap(), 0.95, 1e-5, 2000);
     let lower = solution.lower.unwrap();
@@ -189,7 +191,7 @@ fn the_tiger_is_worth_what_is_known_of_it() {
 }
 
 #[test]
-fn a_policy_earns_what_the_lower_bound_promises() {
+fn the_return_of_a_policy_is_at_least_the_lower_bound() {
     for name in ["tiger", "t-maze:length=5", "colored-gridworld"] {
         let domain = domains::get(name).unwrap();
         let pomdp = domain.pomdp().unwrap();
@@ -197,7 +199,8 @@ fn a_policy_earns_what_the_lower_bound_promises() {
         let (solution, _) = planned(pomdp, discount, 1e-3, 60);
         let test = Test { domain: &domain, episodes: 20_000, max_steps: 130, discount, seed: Seed(1) };
         let earned = test.returns(|| solution.policy(pomdp));
-        // 2.3 times half the 95 % interval are 4.5 standard deviations; 0.9^130 of at most 100 / (1 − 0.9) comes later.
+        // 2.3 times half the 95 % interval are 4.5 standard deviations; 0.9^130 of at most 100 /
+        // (1 − 0.9) comes later.
         let chance = 2.3 * earned.discounted_ci95 + 1e-3;
         let (lower, mean) = (solution.lower.unwrap(), earned.discounted_return);
         assert!(mean > lower - chance && mean < solution.upper + chance, "{name}: {mean} ± {chance}, {lower} {}", solution.upper);
@@ -205,7 +208,7 @@ fn a_policy_earns_what_the_lower_bound_promises() {
 }
 
 #[test]
-fn a_limit_of_work_ends_it_early_and_its_bounds_hold() {
+fn a_limit_of_work_stops_early_with_valid_bounds() {
     let maze = domains::get("colored-gridworld").unwrap();
     let planner = || PointBased::new(maze.pomdp().unwrap(), 0.99, Gap::default()).unwrap();
     let (mut limited, mut free) = (planner().within(1_000_000), planner());

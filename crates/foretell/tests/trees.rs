@@ -1,4 +1,5 @@
-//! Our Extra-Trees are scikit-learn's, statistically: the same error on the same rows, but for the luck of the draw.
+//! Our Extra-Trees agree with scikit-learn's statistically: the same error on the same rows, up to
+//! chance.
 
 use std::f64::consts::PI;
 
@@ -19,9 +20,11 @@ enum Problem {
     Linear,
 }
 
-/// Mean and standard deviation over forests of scikit-learn's root mean squared error, on the rows of [`sample`].
+/// Mean and standard deviation over forests of scikit-learn's root mean squared error, on the rows
+/// of [`sample`].
 ///
-/// Printed by `benchmarks/trees.py --reference 400` (scikit-learn 1.9.1), which draws the same rows from the same generator.
+/// Printed by `benchmarks/trees.py --reference 400` (scikit-learn 1.9.1), which draws the same rows
+/// from the same generator.
 const REFERENCES: [(Problem, Option<usize>, Weights, f64, f64); 8] = [
     (Problem::Friedman, None, Weights::Equal, 1.94102, 0.01953),
     (Problem::Friedman, Some(3), Weights::Equal, 2.27480, 0.03848),
@@ -36,11 +39,11 @@ const REFERENCES: [(Problem, Option<usize>, Weights, f64, f64); 8] = [
 #[derive(Clone, Copy, Debug)]
 enum Weights {
     Equal,
-    /// Half of the rows, told by a feature that matters, count a twentieth.
+    /// Half of the rows, selected by a feature that matters, have weight 1/20.
     Unequal,
 }
 
-/// Rows to learn from and then as many to judge by; targets of both. The noise sums 12 uniforms.
+/// Training rows and then as many test rows; targets of both. The noise sums 12 uniforms.
 fn sample(problem: Problem) -> (Vec<f64>, Vec<f64>) {
     let mut rng = Seed(problem as u64).rng();
     let x: Vec<f64> = (0..2 * ROWS * WIDTH).map(|_| rng.uniform()).collect();

@@ -142,7 +142,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     }
     let fitted = fitting.run(&input.logs);
     bar.finish();
-    let Fitted { model, learned, rounds } = fitted.map_err(|e| input.blame(e))?;
+    let Fitted { model, learned, rounds, stopped } = fitted.map_err(|e| input.blame(e))?;
     save(&model, learned.moments.as_ref(), &args.output)?;
     let seconds = started.elapsed().as_secs_f64();
 
@@ -155,7 +155,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         report::json(&report)?;
     } else {
         say(&model, &learned, seconds)?;
-        super::refine::say(&model, &rounds, &refinement)?;
+        super::refine::say(&model, &rounds, stopped)?;
         if let Some(n) = args.ensemble {
             report::say(format!("  ensemble   {n} models of all logs and {n} of halves"))?;
         }

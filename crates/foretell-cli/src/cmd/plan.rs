@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use foretell::plan::{Planner, Regressor, Round, StateKind, only_reward, plan_on};
-use foretell::{Model, PlanOverrides, PlanParams};
+use foretell::{Model, PlanOverrides, PlanParams, StopReason};
 use serde_json::json;
 
 use crate::input::LogArgs;
@@ -83,7 +83,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let less = if plan.params().pessimism > 0.0 { ", less what pessimism takes off" } else { "" };
     report::say(format!("  value      {value}, discounted and as if episodes were never cut{less}"))?;
     if plan.params().planner == Planner::PointBased && change > FAR * bound {
-        let more = if trace.len() > params.rounds { "more --rounds, " } else { "" };
+        let more = if plan.stopped() == Some(StopReason::Rounds) { "more --rounds, " } else { "" };
         report::say(format!("             far from its bound: try {more}a lower --discount, --pessimism or --planner fitted-q"))?;
     }
     report::say(format!("  decides by {}", regressor(plan.params())))?;

@@ -6,7 +6,7 @@ use std::time::Instant;
 use foretell::model::StateLayout;
 use foretell::refine::EmRound;
 use foretell::store::digest;
-use foretell::{Checkpoint, Logs, Model, Moments, RefineOverrides, RefineParams, Refinement};
+use foretell::{Checkpoint, Logs, Model, Moments, RefineOverrides, RefineParams, Refinement, StopReason};
 use serde_json::{Value, json};
 
 use crate::checkpoint::{self, CheckpointArgs, say_resumed};
@@ -50,7 +50,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         Ok(json!({ "verb": "refine", "model": digest(&model.to_bytes()), "logs": logs, "parameters": params }))
     })?;
     let refined = refine(&model, &input.logs, &params, checkpoint.as_mut());
-    let (model, trace) = refined.map_err(|e| input.blame(e))?;
+    let (model, trace, stopped) = refined.map_err(|e| input.blame(e))?;
     super::learn::save(&model, Moments::load_kept(&args.model)?.as_ref(), &args.output)?;
     let seconds = started.elapsed().as_secs_f64();
     if args.json {
@@ -65,7 +65,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
                 "  ensemble   left out, as its models are linear; `foretell learn --refine --ensemble N` refines all of them",
             )?;
         }
-        say(&model, &trace, &params)?;
+        say(&model, &trace, stopped)?;
         report::say(format!("  model      {}", args.output.display()))?;
     }
     checkpoint::finish(checkpoint)
@@ -77,7 +77,7 @@ pub fn refine(
     logs: &Logs,
     params: &RefineParams,
     checkpoint: Option<&mut Checkpoint>,
-) -> foretell::Result<(Model, Vec<EmRound>)> {
+) -> foretell::Result<(Model, Vec<EmRound>, Option<StopReason>)> {
     let mut refinement = Refinement::new(model, logs, params)?;
     if let Some(checkpoint) = checkpoint {
         let folder = checkpoint.folder().to_path_buf();
@@ -92,12 +92,12 @@ pub fn refine(
         bar.tell(&round?);
     }
     bar.finish();
-    let trace = refinement.trace().to_vec();
-    Ok((refinement.finish()?, trace))
+    let (trace, stopped) = (refinement.trace().to_vec(), refinement.stopped());
+    Ok((refinement.finish()?, trace, stopped))
 }
 
 /// What came of it, in words.
-pub fn say(model: &Model, trace: &[EmRound], params: &RefineParams) -> anyhow::Result<()> {
+pub fn say(model: &Model, trace: &[EmRound], stopped: Option<StopReason>) -> anyhow::Result<()> {
     let Some(latent) = model.latent() else { return Ok(()) };
     let kind = match latent.candidate.layout {
         StateLayout::Owned | StateLayout::Auto => "each emits one observation",
@@ -122,7 +122,7 @@ pub fn say(model: &Model, trace: &[EmRound], params: &RefineParams) -> anyhow::R
         let last = rounds[rounds.len() - 1];
         let number = report::plural(last.round as u64, "round");
         report::say(format!("  EM         {number}, {:.4} nats per step in training{held_out}", last.training))?;
-        if last.round >= params.em_rounds && last.held_out.is_some_and(|x| x >= best(rounds)) {
+        if stopped == Some(StopReason::Rounds) && last.held_out.is_some_and(|x| x >= best(rounds)) {
             report::say("             stopped by --em-rounds while still gaining")?;
         }
     }

@@ -5,7 +5,9 @@ use std::time::Instant;
 
 use clap::ValueEnum;
 use foretell::judge::Test;
-use foretell::judge::search::{FOLDS, Found, Judge, Phase, Search, Space, Tried, Untried, Valued, Values, most_valuable};
+use foretell::judge::search::{
+    Candidate, CandidateValue, Evaluation, FOLDS, Found, Phase, Search, SkippedCandidate, Space, Values, most_valuable,
+};
 use foretell::{LearnOverrides, LearnParams, LogTest, PlanParams, Projection, Seed, domains};
 use serde_json::json;
 
@@ -161,7 +163,7 @@ fn values(
     most: usize,
     input: &Opened,
     domain: Option<&foretell::Domain>,
-) -> anyhow::Result<Vec<Valued>> {
+) -> anyhow::Result<Vec<CandidateValue>> {
     let mut candidates = vec![found.chosen.params.clone()];
     // The weight of the n-gram does not enter states.
     let alike = |x: &LearnParams, y: &LearnParams| LearnParams { mix: 0.0, ..x.clone() } == LearnParams { mix: 0.0, ..y.clone() };
@@ -176,14 +178,14 @@ fn values(
     }
     let planning = PlanParams::default();
     let judge = match domain {
-        Some(domain) => Judge::Domain(Test {
+        Some(domain) => Evaluation::Domain(Test {
             domain,
             episodes: TEST_EPISODES,
             max_steps: domain.horizon,
             discount: domain.discount,
             seed: Seed(found.base.params.seed),
         }),
-        None => Judge::Logs(LogTest {
+        None => Evaluation::Logs(LogTest {
             max_steps: found.longest,
             discount: planning.discount,
             rollouts: ROLLOUTS,
@@ -200,13 +202,13 @@ fn values(
 }
 
 /// What the file says of itself.
-fn comments(args: &Args, found: &Found, valued: &[Valued], chosen: &LearnParams) -> Vec<String> {
+fn comments(args: &Args, found: &Found, valued: &[CandidateValue], chosen: &LearnParams) -> Vec<String> {
     let Found { episodes, steps, folds, base, .. } = found;
     let mut lines = vec![
         format!("Parameters of foretell learn, found by foretell search {}", env!("CARGO_PKG_VERSION")),
         format!("logs: {} ({episodes} episodes, {steps} steps), {folds} folds", args.input.named()),
     ];
-    let likelihood = |name: &str, tried: &Tried| format!("{name}: {:.5} nats per held-out step", tried.nats);
+    let likelihood = |name: &str, tried: &Candidate| format!("{name}: {:.5} nats per held-out step", tried.nats);
     let name = base_name(args, &base.params);
     lines.push(likelihood(name, base));
     match found.tried.iter().chain([base]).find(|tried| tried.phase == Phase::Final && tried.params == *chosen) {
@@ -215,7 +217,7 @@ fn comments(args: &Args, found: &Found, valued: &[Valued], chosen: &LearnParams)
         }
         _ => lines.push(format!("nothing was clearly better than {name}, so these are its parameters")),
     }
-    if let Some(Valued { value: Some(value), .. }) = valued.iter().find(|valued| valued.params == *chosen) {
+    if let Some(CandidateValue { value: Some(value), .. }) = valued.iter().find(|valued| valued.params == *chosen) {
         lines.push(format!("planned with, they are worth {:.4} ± {:.4}", value.value, value.ci95));
     }
     lines.push(format!("use: foretell learn LOGS --config {} -o model.safetensors", args.output.display()));
@@ -235,7 +237,7 @@ fn base_name(args: &Args, base: &LearnParams) -> &'static str {
     }
 }
 
-fn say(args: &Args, found: &Found, valued: &[Valued], chosen: &LearnParams, seconds: f64) -> anyhow::Result<()> {
+fn say(args: &Args, found: &Found, valued: &[CandidateValue], chosen: &LearnParams, seconds: f64) -> anyhow::Result<()> {
     let (episodes, steps) = (plural(found.episodes, "episode"), plural(found.steps, "step"));
     let tried = plural(found.tried.len() as u64, "candidate");
     report::say(format!("{tried} compared on {episodes}, {steps} in {seconds:.1} s"))?;
@@ -247,7 +249,7 @@ fn say(args: &Args, found: &Found, valued: &[Valued], chosen: &LearnParams, seco
     }
     let name = base_name(args, &found.base.params);
     report::say(format!("\nheld-out log-likelihood, nats per step, on all {} folds; gain over {name}, ± 95 %", found.folds))?;
-    let mut rows: Vec<&Tried> = found.tried.iter().filter(|tried| tried.phase == Phase::Final).take(SHOWN).collect();
+    let mut rows: Vec<&Candidate> = found.tried.iter().filter(|tried| tried.phase == Phase::Final).take(SHOWN).collect();
     if !rows.iter().any(|tried| tried.params == found.base.params) {
         rows.push(&found.base);
     }
@@ -266,7 +268,7 @@ fn say(args: &Args, found: &Found, valued: &[Valued], chosen: &LearnParams, seco
     Ok(())
 }
 
-fn row(tried: &Tried, found: &Found, chosen: &LearnParams, base: &str) -> Vec<String> {
+fn row(tried: &Candidate, found: &Found, chosen: &LearnParams, base: &str) -> Vec<String> {
     let mark = match (tried.params == *chosen, tried.params == found.base.params) {
         (true, _) => "→",
         (_, true) => base,
@@ -295,10 +297,10 @@ fn shape(params: &LearnParams) -> [String; 4] {
     [projection, both(tests_dim, histories_dim), params.max_test_length.to_string(), histories]
 }
 
-fn say_values(args: &Args, valued: &[Valued], chosen: &LearnParams) -> anyhow::Result<()> {
+fn say_values(args: &Args, valued: &[CandidateValue], chosen: &LearnParams) -> anyhow::Result<()> {
     let by =
         args.domain.as_ref().map_or("the held-out logs, by fitted-Q evaluation".into(), |domain| format!("acting in {domain}"));
-    if let [Valued { value: None, why: Some(why), .. }, others @ ..] = valued
+    if let [CandidateValue { value: None, why: Some(why), .. }, others @ ..] = valued
         && others.iter().all(|other| other.value.is_none())
     {
         report::say(format!("\nwhat their policies are worth cannot be told: {why}"))?;
@@ -320,7 +322,7 @@ fn say_values(args: &Args, valued: &[Valued], chosen: &LearnParams) -> anyhow::R
 }
 
 /// What was not tried, those with the same reason in one line.
-fn say_untried(untried: &[Untried]) -> anyhow::Result<()> {
+fn say_untried(untried: &[SkippedCandidate]) -> anyhow::Result<()> {
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
     for untried in untried {
         let [projection, dims, tests, histories] = shape(&untried.params);
@@ -340,7 +342,7 @@ fn say_untried(untried: &[Untried]) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn verdict(found: &Found, chosen: &LearnParams, valued: &[Valued], name: &str) -> String {
+fn verdict(found: &Found, chosen: &LearnParams, valued: &[CandidateValue], name: &str) -> String {
     let Found { chosen: by_likelihood, base, .. } = found;
     if valued.iter().any(|valued| valued.value.is_some()) && *chosen == by_likelihood.params {
         return format!(
@@ -354,6 +356,6 @@ fn verdict(found: &Found, chosen: &LearnParams, valued: &[Valued], name: &str) -
     if by_likelihood.params == base.params {
         return format!("nothing is better than {name} by more than chance explains, so that is chosen");
     }
-    let Tried { gain, error, .. } = by_likelihood;
+    let Candidate { gain, error, .. } = by_likelihood;
     format!("chosen: it predicts better than {name} by {gain:.5} ± {:.5} nats per step", Z95 * error)
 }

@@ -5,7 +5,7 @@ use super::symbols::ActionObservation;
 use super::trajectory::{End, Trajectory};
 use crate::error::{Error, Result};
 
-/// Steps read before they are worked on: large enough to share among threads, small enough to stay in cache.
+/// Steps in a batch: large enough to share among threads, small enough to stay in cache.
 const BATCH_STEPS: usize = 1 << 14;
 
 /// One of that many episodes is held out.
@@ -40,14 +40,14 @@ struct Ending {
 pub(crate) struct Episode<'a> {
     pub(crate) steps: &'a [ActionObservation],
     pub(crate) end: End,
-    /// How often it counts.
+    /// Its weight in all sums.
     pub(crate) weight: f64,
     /// π(a|h) of its steps, where they are needed.
     pub(crate) probabilities: &'a [f64],
 }
 
 impl Episodes {
-    /// To be filled, with the probabilities of actions.
+    /// An empty batch that keeps the probabilities of actions.
     pub(crate) fn with_probabilities() -> Episodes {
         Episodes { with_probabilities: true, ..Episodes::default() }
     }
@@ -55,7 +55,7 @@ impl Episodes {
     pub(crate) fn push(&mut self, z: &Trajectory, weight: f64) -> Result<()> {
         if self.with_probabilities && z.action_probabilities.len() != z.steps.len() {
             return Err(Error::data(
-                "weighting by propensity needs the probability of every action, and an episode of the logs has none",
+                "weighting by propensity needs the probability of every action, but an episode of the logs has none",
                 "add a column action_prob, or learn without `weighting`",
             ));
         }
@@ -83,7 +83,7 @@ impl Episodes {
         &self.probabilities
     }
 
-    /// How likely its actions were.
+    /// Sums over the probabilities of its actions.
     pub(crate) fn overlap(&self) -> &Overlap {
         &self.overlap
     }
@@ -108,7 +108,7 @@ impl Episodes {
         self.ends.clear();
     }
 
-    /// Whether it has as many steps as are worked on at once.
+    /// Whether it has at least `BATCH_STEPS` steps.
     pub(crate) fn is_full(&self) -> bool {
         self.steps.len() >= BATCH_STEPS
     }

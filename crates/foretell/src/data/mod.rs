@@ -1,4 +1,5 @@
-//! What logs are made of: symbols, trajectories, batches of episodes, and sequences of steps as keys.
+//! What logs are made of: symbols, trajectories, batches of episodes, and sequences of steps as
+//! keys.
 
 mod symbols;
 mod trajectory;

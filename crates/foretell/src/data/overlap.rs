@@ -1,23 +1,25 @@
-//! How far the actions of logs were from being taken alike.
+//! How far the behaviour policy of logs was from uniformly random.
 
 use serde::{Deserialize, Serialize};
 
 use super::trajectory::Trajectory;
 
-/// How likely the logged actions were.
+/// Statistics of π(a|h), the probabilities with which the logged actions were taken.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Propensities {
-    /// The least likely action that was taken.
+    /// The smallest π of any step.
     pub least: f64,
-    /// Effective sample size (Kish 1965) if steps are weighted as though all actions had been taken alike, as a share of the steps:
-    /// (Σ 1/π)² / (n Σ 1/π²).
+    /// Effective sample size (Kish 1965) as a share of the steps, if steps are weighted as under a
+    /// uniformly random policy: (Σ 1/π)² / (n Σ 1/π²).
     pub effective: f64,
-    /// The mean of 1/(|A|·π): about 1 where every action has a chance at every step, less where some have none.
+    /// The mean of 1/(|A|·π): about 1 where every action has positive probability at every step,
+    /// less where some have probability 0.
     pub mean_weight: f64,
 }
 
 impl Propensities {
-    /// Whether some actions had no chance, as the mean weight tells: then no weighting can make up for them.
+    /// Whether the mean weight shows that some actions had probability 0, which no weighting can
+    /// correct.
     pub fn misses_actions(&self) -> bool {
         self.mean_weight < 0.9
     }
@@ -57,7 +59,8 @@ impl Overlap {
         self.squares += other.squares;
     }
 
-    /// Among so many actions; `None` where a step does not tell, or there is none.
+    /// The statistics for that number of actions; `None` if a step has no probability, or there are
+    /// no steps.
     pub(crate) fn propensities(&self, actions: usize) -> Option<Propensities> {
         let effective = self.inverses.powi(2) / (self.steps as f64 * self.squares);
         let mean_weight = self.inverses / (self.steps as f64 * actions as f64);

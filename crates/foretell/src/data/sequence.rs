@@ -5,7 +5,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::symbols::{Action, ActionObservation, Alphabet, ObservationSymbol};
 
-/// Key of the empty sequence, whichever way sequences are named.
+/// Key of the empty sequence, as a hash and as a node.
 pub(crate) const EMPTY: u64 = 0;
 
 /// 64-bit fingerprints of the names of an alphabet.
@@ -61,7 +61,8 @@ pub(crate) fn extend(key: u64, pair: u64) -> u64 {
     mix(key.rotate_left(29).wrapping_add(0x9e37_79b9_7f4a_7c15) ^ pair)
 }
 
-/// The distinct sequences met so far, as a trie: real identity, no collisions. A key is a node; the root is [`EMPTY`].
+/// The distinct sequences seen so far, as a trie: exact, without collisions. A key is a node; the
+/// root is [`EMPTY`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Vocabulary {
     children: FxHashMap<(u32, ActionObservation), u32>,
@@ -79,14 +80,15 @@ impl Vocabulary {
         u64::from(*self.children.entry((node as u32, ao)).or_insert(next))
     }
 
-    /// Parent and last pair of all nodes but the root, in their order: a parent comes before its children.
+    /// Parent and last pair of all nodes but the root, in their order: a parent comes before its
+    /// children.
     pub(crate) fn nodes(&self) -> Vec<(u32, ActionObservation)> {
         let mut nodes = vec![(0, ActionObservation::new(0, 0)); self.len()];
         self.children.iter().for_each(|(&step, &node)| nodes[node as usize - 1] = step);
         nodes
     }
 
-    /// The node of a sequence one pair longer, if it was met.
+    /// The node of a sequence one pair longer, if it was seen.
     pub(crate) fn find(&self, node: u64, ao: ActionObservation) -> Option<u64> {
         self.children.get(&(node as u32, ao)).map(|&n| u64::from(n))
     }

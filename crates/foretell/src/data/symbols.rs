@@ -17,8 +17,8 @@ impl Action {
 
 /// An observation, as an index into [`Alphabet::observations`].
 ///
-/// An observation that ends the episode is another symbol than the same observation that does not, so that
-/// termination is predicted like anything else.
+/// An observation that ends the episode is another symbol than the same observation that does not,
+/// so that termination is predicted like anything else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Observation(pub u32);
 
@@ -30,7 +30,7 @@ impl Observation {
     }
 }
 
-/// One step, `ao`: an action and the observation that answered it.
+/// One step, `ao`: an action and the observation that followed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ActionObservation {
     /// a
@@ -52,7 +52,7 @@ impl ActionObservation {
 pub struct ObservationSymbol {
     /// As in the logs.
     pub name: String,
-    /// Nothing follows it.
+    /// It ends the episode.
     pub terminal: bool,
 }
 
@@ -69,7 +69,7 @@ pub struct Alphabet {
     actions: Vec<String>,
     observations: Vec<ObservationSymbol>,
     action_ids: FxHashMap<String, Action>,
-    /// For each name, the symbol that goes on and the one that ends the episode.
+    /// For each name, the symbol that does not end the episode and the one that does.
     observation_ids: FxHashMap<String, [Option<Observation>; 2]>,
     observes_rewards: bool,
 }
@@ -105,12 +105,13 @@ impl From<Alphabet> for Names {
 }
 
 impl Alphabet {
-    /// An alphabet whose observations tell the reward as well: logs that are read into it have symbols like `growl(-1)`.
+    /// An alphabet whose observations include the reward: logs that are read into it have symbols
+    /// like `growl(-1)`.
     pub fn observing_rewards() -> Alphabet {
         Alphabet { observes_rewards: true, ..Alphabet::default() }
     }
 
-    /// Whether its observations tell the reward as well.
+    /// Whether its observations include the reward.
     pub fn observes_rewards(&self) -> bool {
         self.observes_rewards
     }
@@ -140,7 +141,8 @@ impl Alphabet {
         self.observation_ids.get(name)?[1]
     }
 
-    /// The observation that has the name of a symbol of another alphabet, and ends the episode if that one does.
+    /// The observation that has the name of a symbol of another alphabet, and ends the episode if
+    /// that one does.
     pub fn same_observation(&self, symbol: &ObservationSymbol) -> Option<Observation> {
         if symbol.terminal { self.terminal_observation(&symbol.name) } else { self.observation(&symbol.name) }
     }
@@ -196,16 +198,16 @@ impl Alphabet {
 }
 
 impl ObservationSymbol {
-    /// The symbol that tells the reward as well; the same, if it does already.
+    /// The symbol with the reward included; unchanged if it already is.
     pub fn with_reward(&self, reward: f64) -> ObservationSymbol {
-        if self.split_reward().is_some_and(|(_, told)| told == reward) {
+        if self.split_reward().is_some_and(|(_, included)| included == reward) {
             return self.clone();
         }
         // Without the sign of a zero.
         ObservationSymbol { name: format!("{}({})", self.name, reward + 0.0), terminal: self.terminal }
     }
 
-    /// The symbol without the reward, and the reward, of one that tells it.
+    /// The symbol without its reward, and the reward; `None` if it includes none.
     pub fn split_reward(&self) -> Option<(ObservationSymbol, f64)> {
         let (name, reward) = self.name.strip_suffix(')')?.rsplit_once('(')?;
         Some((ObservationSymbol { name: name.to_string(), terminal: self.terminal }, reward.parse().ok()?))

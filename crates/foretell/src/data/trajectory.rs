@@ -1,4 +1,5 @@
-//! Episodes as they were logged, and where a trajectory may be cut into a history, the next step and a future.
+//! Episodes as they were logged, and where a trajectory may be cut into a history, the next step
+//! and a future.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +11,7 @@ use super::symbols::ActionObservation;
 pub enum End {
     /// The system ended it: nothing follows, and that is information.
     Terminated,
-    /// The record stops; what would have followed is unknown.
+    /// The log stops; what would have followed is unknown.
     Truncated,
 }
 
@@ -21,7 +22,7 @@ pub struct Trajectory {
     pub steps: Vec<ActionObservation>,
     /// r_1 … r_L; `None` where the log has no reward.
     pub rewards: Vec<Option<f64>>,
-    /// π(a_t | h_t) of the logging policy for each step, or empty where the log does not tell.
+    /// π(a_t | h_t) of the behaviour policy for each step; empty where the log does not contain it.
     pub action_probabilities: Vec<f64>,
     /// How it ended.
     pub end: End,
@@ -29,11 +30,12 @@ pub struct Trajectory {
 
 /// Which cuts of a trajectory, where a history ends and tests begin, are used: the one convention all sums of the learner share.
 ///
-/// A cut at t needs room for `next` and for the longest test, t + 1 + `room` ≤ L. If late histories could not see
-/// long tests, the rank of Σ_TH would be inflated. After termination nothing happens, which is known, so a
-/// terminated episode has that room at every cut: but only cuts that would have had it if the episode had gone on
-/// may be used, else cuts near the time limit are kept just when the episode ends there, and termination is
-/// overestimated. `limit`, the length of the longest truncated episode, stands for that time limit.
+/// A cut at t needs room for `next` and for the longest test, t + 1 + `room` ≤ L. If late histories
+/// could not see long tests, the rank of Σ_TH would be inflated. After termination nothing happens,
+/// which is known, so a terminated episode has that room at every cut. But only cuts that would
+/// have had it if the episode had continued may be used: otherwise cuts near the time limit would
+/// be kept only when the episode ends there, and termination would be overestimated. `limit`, the
+/// length of the longest truncated episode, stands for that time limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CutRule {
     /// Pairs needed after `next`: the length of the longest test.
@@ -43,7 +45,8 @@ pub struct CutRule {
 }
 
 impl CutRule {
-    /// Every place of a trajectory is a cut, whatever follows (the ragged estimate that the paper prints).
+    /// Every place of a trajectory is a cut, whatever follows (the ragged estimate that the paper
+    /// prints).
     pub const RAGGED: CutRule = CutRule { room: 0, limit: None };
 
     /// How many cuts (t = 0, 1, …) a trajectory of `length` steps has.

@@ -1,4 +1,4 @@
-//! GridWorld and ColoredGridWorld: mazes where one sees only the walls around.
+//! GridWorld and ColoredGridWorld: mazes where only the adjacent walls are observed.
 //!
 //! The maze has 47 free cells. S is the start, G the goal, x a wall, rows and columns count from 0:
 //!
@@ -12,21 +12,24 @@
 //! xxxxxxxxxxxxxx
 //! ```
 //!
-//! * **Actions** `N`, `E`, `S`, `W` move as intended with probability 0.8 and to either side with 0.1 each. A move into
-//!   a wall stays put.
-//! * **Observations** are four letters for the neighbours in the order N, E, S, W. GridWorld: `#` is a wall, `.` is open.
-//!   ColoredGridWorld: `b` is a wall of colour 0 (blue), `r` a wall of colour 2 (red); a wall of colour 1 cannot be told
-//!   from an open cell, and both are `.`. There is no observation before the first action. 14 different views occur on
-//!   the coloured map.
-//! * **Reward** 1 on entering G, which ends the episode; else 0. Discount 0.99, episodes are cut at 13 steps.
+//! * **Actions** `N`, `E`, `S`, `W` move as intended with probability 0.8 and to either side with
+//!   0.1 each. A move into a wall stays put.
+//! * **Observations** are four letters for the neighbours in the order N, E, S, W. GridWorld: `#`
+//!   is a wall, `.` is open. ColoredGridWorld: `b` is a wall of colour 0 (blue), `r` a wall of
+//!   colour 2 (red); a wall of colour 1 looks like an open cell, and both are `.`. There is no
+//!   observation before the first action. 14 different views occur on the coloured map.
+//! * **Reward** 1 on entering G, which ends the episode; otherwise 0. Discount 0.99, episodes are
+//!   truncated at 13 steps.
 //!
-//! Sources: W. Hamilton, M. Milani Fard, J. Pineau, "Efficient Learning and Planning with Compressed Predictive States",
-//! JMLR 15 (2014), section 6.2.1 \[H14\], for the rules and the 47 states. We could not recover the figure of its maze: the
-//! map is our reconstruction from the two maps in the authors' code (inner walls of the one, height and lower corridor
-//! of the other); the colours are theirs.
+//! Sources: W. Hamilton, M. Milani Fard, J. Pineau, "Efficient Learning and Planning with
+//! Compressed Predictive States", JMLR 15 (2014), section 6.2.1 \[H14\], for the rules and the 47
+//! states. We could not recover the figure of its maze: the map is our reconstruction from the two
+//! maps in the authors' code (inner walls of the one, height and lower corridor of the other); the
+//! colours are theirs.
 //!
-//! A uniformly random policy reaches G within 13 steps in 1.04 % of episodes, for a discounted return of 0.0094. Who saw
-//! the own cell would reach it in 97 %, for 0.9030. The tests compute all of these.
+//! A uniformly random policy reaches G within 13 steps in 1.04 % of episodes, for a discounted
+//! return of 0.0094. The best policy that observes its cell reaches it in 97 %, for 0.9030. The
+//! tests compute all of these.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -38,7 +41,7 @@ use crate::pomdp::{Pomdp, PomdpEnvironment, PomdpTables, RewardRule, Row};
 use crate::rng::Rng;
 use crate::system::{Environment, Outcome};
 
-/// Steps after which episodes of the built-in mazes are cut, as in \[H14 §6.3\].
+/// Steps after which episodes of the built-in mazes are truncated, as in \[H14 §6.3\].
 pub(super) const HORIZON: usize = 13;
 /// The map and the colours of ColoredGridWorld.
 pub(super) const COLORED_GRIDWORLD: &str = include_str!("colored-gridworld.txt");
@@ -47,13 +50,14 @@ const DISCOUNT: f64 = 0.99; // [H14 §6.4.1]
 const INTENDED: f64 = 0.8; // [H14 §6.2.1]
 const SIDEWAYS: f64 = 0.1; // to each side [H14 §6.2.1]
 
-/// Most cells a map may have, so that a wrong file cannot fill the memory.
+/// The largest number of cells of a map, so that a wrong file cannot exhaust memory.
 const MAX_CELLS: usize = 100_000;
 
 /// N, E, S, W as steps in rows and columns.
 const DIRECTIONS: [(&str, isize, isize); 4] = [("N", -1, 0), ("E", 0, 1), ("S", 1, 0), ("W", 0, -1)];
 
-/// A maze, with or without coloured walls. Its edge is closed, and a goal can be reached from every start.
+/// A maze, with or without coloured walls. Its edge is closed, and a goal can be reached from every
+/// start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grid {
     width: usize,
@@ -71,14 +75,14 @@ enum Cell {
     Goal,
 }
 
-/// Somebody in a maze.
+/// An agent in a maze.
 pub(super) struct MazeEnvironment {
     grid: Arc<Grid>,
     inside: PomdpEnvironment<Arc<Pomdp>>,
 }
 
 impl MazeEnvironment {
-    /// Of which `pomdp` must be the model.
+    /// `pomdp` must be the model of `grid`.
     pub(super) fn new(grid: Arc<Grid>, pomdp: Arc<Pomdp>) -> MazeEnvironment {
         MazeEnvironment { grid, inside: PomdpEnvironment::new(pomdp) }
     }
@@ -97,7 +101,7 @@ impl Environment for MazeEnvironment {
         self.inside.step(a, rng)
     }
 
-    /// The map: `@` who walks, `G` goals, `#` walls, or their colours.
+    /// The map: `@` is the agent, `G` goals, `#` walls, or their colours.
     fn picture(&self) -> String {
         let here = self.grid.free().nth(self.inside.state());
         let mark = |cell| match self.grid.cells[cell] {
@@ -128,7 +132,7 @@ pub(super) fn describe(view: &str) -> String {
     if seen.is_empty() { "No wall to be seen.".to_string() } else { seen.join(" ") }
 }
 
-/// A view as a little map, with the marks of [`MazeEnvironment::picture`].
+/// A view as a small map, with the marks of [`MazeEnvironment::picture`].
 pub(super) fn sketch(view: &str) -> String {
     let mark = |seen: char| match seen {
         'b' => '0',
@@ -157,8 +161,9 @@ impl Grid {
         Grid::parse(&String::from_utf8_lossy(&bytes), &path.display().to_string())
     }
 
-    /// Reads a map: rows of `x` (wall), `.` (open), `S` (start), `G` (goal); then, for coloured walls, a blank line and as
-    /// many rows with a colour 0, 1 or 2 for every cell. With several S the start is drawn among them.
+    /// Reads a map: rows of `x` (wall), `.` (open), `S` (start), `G` (goal); then, for coloured
+    /// walls, a blank line and as many rows with a colour 0, 1 or 2 for every cell. With several S
+    /// the start is drawn among them.
     ///
     /// ```
     /// let pomdp = foretell::domains::grid::Grid::parse("xxxx\nxSGx\nxxxx\n", "tiny.txt")?.pomdp();
@@ -201,7 +206,7 @@ impl Grid {
         Ok(grid)
     }
 
-    /// The same maze, where walls are only walls.
+    /// The same maze without colours.
     pub fn without_colours(self) -> Grid {
         Grid { colours: Vec::new(), ..self }
     }
@@ -231,7 +236,7 @@ impl Grid {
                 .collect(),
             observations,
         };
-        Pomdp::new(tables).expect("a map that Grid::parse took is a valid model")
+        Pomdp::new(tables).expect("a map that Grid::parse accepted is a valid model")
     }
 
     /// The cells without wall, which are the states of the model.
@@ -296,12 +301,12 @@ impl Grid {
             None => Ok(()),
             Some(cell) => {
                 let problem = format!("no goal can be reached from the start at column {}", cell % width + 1);
-                Err(error(file, map.first_line + cell / width, problem, "open a way from S to G"))
+                Err(error(file, map.first_line + cell / width, problem, "open a path from S to G"))
             }
         }
     }
 
-    /// For each cell, whether there is a way between it and a goal.
+    /// For each cell, whether there is a path to a goal.
     fn connected_to_goals(&self) -> Vec<bool> {
         let mut seen: Vec<bool> = self.cells.iter().map(|&cell| cell == Cell::Goal).collect();
         let mut open: Vec<usize> = (0..seen.len()).filter(|&cell| seen[cell]).collect();
@@ -329,8 +334,9 @@ impl Block<'_> {
                 return Err(error(file, line, problem, "make all rows of map and colours equally long"));
             }
             for (column, c) in row.chars().enumerate() {
-                let unknown =
-                    || error(file, line, format!("{c:?} in column {} means nothing", column + 1), format!("write {meanings}"));
+                let unknown = || {
+                    error(file, line, format!("{c:?} in column {} is not a known mark", column + 1), format!("write {meanings}"))
+                };
                 values.push(meaning(c).ok_or_else(unknown)?);
             }
         }

@@ -1,52 +1,61 @@
-//! Adaptive management of migratory birds: which stopover to protect, while the sea rises unseen.
+//! Adaptive management of migratory birds: which stopover to protect, while the sea level is not
+//! observed.
 //!
-//! Each year a manager protects one of the wetlands on the flyway of the Lesser Sand Plover, or none. A wetland that is not
-//! protected enough is lost when the sea rises, and fewer birds get through. Birds and protection are seen, the sea level
-//! is not.
+//! Each year a manager protects one of the wetlands on the flyway of the Lesser Sand Plover, or
+//! none. A wetland that is not protected enough is lost when the sea rises, and fewer birds get
+//! through. Birds and protection are seen, the sea level is not.
 //!
 //! # `amm-plover`: the model of the public data set
 //!
-//! * **States** are four variables, named like `pop=35k/node2=low/node3=med/rise=100cm`: the population at the breeding
-//!   node, 20, 25, 30 or 35 thousand; the protection of node 2 and of node 3, `low`, `med` or `high`; the rise of the sea, 0,
-//!   100 or 200 cm. 4 · 3 · 3 · 3 = 108.
-//! * **Actions** `nothing`, `protect-2`, `protect-3`. To protect succeeds with probability 0.99.
+//! * **States** are four variables, named like `pop=35k/node2=low/node3=med/rise=100cm`: the
+//!   population at the breeding node, 20, 25, 30 or 35 thousand; the protection of node 2 and of
+//!   node 3, `low`, `med` or `high`; the rise of the sea, 0, 100 or 200 cm. 4 · 3 · 3 · 3 = 108.
+//! * **Actions** `nothing`, `protect-2`, `protect-3`. Protection succeeds with probability 0.99.
 //! * **Observations**: all but the sea, exactly, after the transition; 36.
-//! * **Population**: the flyway carries at most so many birds, its *capacity* for the sea level and the protection w that is
-//!   reached this year (one level up where the action succeeds): 35k without rise; at 100 cm 35k if node 2 has `med` or
-//!   `high`, else 30k; at 200 cm 35k if both have `high`, else 20k. The lesser of population and capacity then changes by a
-//!   stochastic Gompertz model, a table of 4 × 4.
-//! * **Protection** decays by one level with probability 0.075 a year. The data set's tables for a node that is acted on
-//!   follow from this: a failed action (0.01) is no action; success raises `low` to `med`, keeps `high`, and raises `med` to
-//!   `high`, which may then decay. Its draw of success is another one than that of the capacity.
+//! * **Population**: the flyway has a *capacity* for birds, given the sea level and the protection
+//!   w that is reached this year (one level up where the action succeeds): 35k without rise; at 100
+//!   cm 35k if node 2 has `med` or `high`, else 30k; at 200 cm 35k if both have `high`, else 20k.
+//!   The lesser of population and capacity then changes by a stochastic Gompertz model, a table of
+//!   4 × 4.
+//! * **Protection** decays by one level with probability 0.075 a year. The data set's tables for a
+//!   node that is acted on follow from this: a failed action (0.01) is no action; success raises
+//!   `low` to `med`, keeps `high`, and raises `med` to `high`, which may then decay. Its draw of
+//!   success is independent of that for the capacity.
 //! * **Sea**: from 0 to 100 cm and from 100 to 200 cm with probability 0.05 a year, never back.
-//! * **Reward** of a year: 10 for every thousand birds, less the cost of the action: 57.7, 88.1, 0 to protect node 2 when it is
-//!   `low`, `med`, `high`; 47.8, 143.8, 0 for node 3. `costs=false` leaves the costs out. Discount 0.95.
-//! * **Start**: 35k birds, no protection, each sea level with probability 1/3. Nothing ends an episode; we cut at 50 years.
+//! * **Reward** of a year: 10 for every thousand birds, less the cost of the action: 57.7, 88.1, 0
+//!   to protect node 2 when it is `low`, `med`, `high`; 47.8, 143.8, 0 for node 3. `costs=false`
+//!   omits the costs. Discount 0.95.
+//! * **Start**: 35k birds, no protection, each sea level with probability 1/3. Episodes never end;
+//!   they are truncated at 50 years.
 //!
-//! # `amm-cpsr`: the same, from the bottom
+//! # `amm-cpsr`: the same, from few birds
 //!
-//! The start is 20k birds, no protection and no rise, the discount 0.99, as \[H14\] says of its experiment. Most likely this
-//! is what they ran, with the four variables read as a population and three nodes; see DEVIATIONS.md.
+//! The start is 20k birds, no protection and no rise, the discount 0.99, as \[H14\] says of its
+//! experiment. Most likely this is what they ran, with the four variables read as a population and
+//! three nodes; see DEVIATIONS.md.
 //!
 //! # `amm-108`: what \[H14\] describes
 //!
 //! As `amm-cpsr`, except:
 //!
-//! * **Three nodes** A, B, C and no fourth variable that is seen: 4 · 3³ = 108 observations, and 324 states with the sea.
-//!   A and B are nodes 2 and 3. There are no data for a third node: at 200 cm it must have `high`, too.
+//! * **Three nodes** A, B, C and no fourth variable that is seen: 4 · 3³ = 108 observations, and
+//!   324 states with the sea. A and B are nodes 2 and 3. There are no data for a third node: at 200
+//!   cm it must have `high`, too.
 //! * **Actions** `protect-A`, `protect-B`, `protect-C`; one of them must be chosen.
-//! * **Extinction**: a population of 20k that meets a capacity of 20k at 200 cm perishes that year with probability 0.02
-//!   (`extinction=0.02`), which ends the episode with the observation `extinct`. The paper says that birds may perish but
-//!   not when; this figure puts the gain of the best policy over a random one near the gains it reports (3.7 % with and
-//!   4.6 % without discount; here at most 4.2 % and 4.7 %).
+//! * **Extinction**: a population of 20k with a capacity of 20k at 200 cm perishes that year with
+//!   probability 0.02 (`extinction=0.02`), which ends the episode with the observation `extinct`.
+//!   The paper says that birds may perish but not when; this figure puts the gain of the best
+//!   policy over a random one near the gains it reports (3.7 % with and 4.6 % without discount;
+//!   here at most 4.2 % and 4.7 %).
 //! * **Reward** without costs. `costs=true` charges them, for C those of A.
 //!
 //! # Sources
 //!
-//! S. Nicol, O. Buffet, T. Iwamura, I. Chadès, "Adaptive Management of Migratory Birds Under Sea Level Rise", IJCAI (2013), and
-//! its public data set, whose rules are above (its file of transitions has them printed to six digits; its observations
-//! are given for the first 36 states only and are taken to be the same at every sea level). \[H14\]: W. Hamilton,
-//! M. Milani Fard, J. Pineau, "Efficient Learning and Planning with Compressed Predictive States", JMLR 15 (2014).
+//! S. Nicol, O. Buffet, T. Iwamura, I. Chadès, "Adaptive Management of Migratory Birds Under Sea
+//! Level Rise", IJCAI (2013), and its public data set, whose rules are above (its file of
+//! transitions has them printed to six digits; its observations are given for the first 36 states
+//! only and are taken to be the same at every sea level). \[H14\]: W. Hamilton, M. Milani Fard, J.
+//! Pineau, "Efficient Learning and Planning with Compressed Predictive States", JMLR 15 (2014).
 
 use super::Domain;
 use super::settings::Settings;
@@ -75,7 +84,8 @@ const DECAY: [[f64; 3]; 3] = [[1.0, 0.0, 0.0], [0.075, 0.925, 0.0], [0.0, 0.075,
 const ACTED_ON: [[f64; 3]; 3] = [[0.01, 0.99, 0.0], [0.00075, 0.0835, 0.91575], [0.0, 0.00075, 0.99925]];
 /// P(m' | m) of the sea level; the data set.
 const SEA: [[f64; 3]; 3] = [[0.95, 0.05, 0.0], [0.0, 0.95, 0.05], [0.0, 0.0, 1.0]];
-/// The probability that an action raises the protection in time for the birds of the year; the data set.
+/// The probability that an action raises the protection in time for the birds of the year; the data
+/// set.
 const SUCCESS: f64 = 0.99;
 
 /// Our choice: see `amm-108` above.
@@ -93,7 +103,8 @@ pub enum Flyway {
     Cpsr,
     /// `amm-108`
     ThreeNodes {
-        /// The probability that the least population perishes in a year when the flyway carries no more at 200 cm.
+        /// The probability per year that the smallest population perishes when that is the capacity
+        /// at 200 cm.
         extinction: f64,
     },
 }
@@ -103,7 +114,7 @@ pub enum Flyway {
 pub struct Migration {
     /// Which flyway, and from which start.
     pub flyway: Flyway,
-    /// Whether to protect a node costs something.
+    /// Whether protection has a cost.
     pub costs: bool,
 }
 
@@ -120,7 +131,8 @@ const NODE_3: Node = Node { name: "3", costs: [47.8, 143.8, 0.0] }; // the data 
 const TWO_NODES: [Node; 2] = [NODE_2, NODE_3];
 const THREE_NODES: [Node; 3] = [Node { name: "A", ..NODE_2 }, Node { name: "B", ..NODE_3 }, Node { name: "C", ..NODE_2 }];
 
-/// A state where birds live. Its index is x + 4 v₁ + 12 v₂ + … + 4 · 3ⁿ m; the state without birds comes after all of them.
+/// A state with birds. Its index is x + 4 v₁ + 12 v₂ + … + 4 · 3ⁿ m; the state without birds comes
+/// after all of them.
 struct State {
     /// x, an index of the populations.
     population: usize,
@@ -134,14 +146,14 @@ impl Migration {
     /// The model.
     ///
     /// # Errors
-    /// An extinction that is no probability.
+    /// `extinction` is not a probability.
     pub fn pomdp(&self) -> Result<Pomdp> {
         if !(0.0..=1.0).contains(&self.extinction()) {
             return Err(Error::parameter("extinction", self.extinction(), format!("must be {PROBABILITY}")));
         }
         let (live, actions) = (self.live_states(), self.actions());
         let views = live / SEA_RISE.len();
-        let extinct = self.mortal().then(|| EXTINCT.to_string());
+        let extinct = self.has_extinction().then(|| EXTINCT.to_string());
         let states = live + extinct.iter().count();
         let view = |s| if s < live { s % views } else { views };
         let emissions: Vec<Row> = (0..states).map(|s| vec![(view(s), 1.0)]).collect();
@@ -167,12 +179,12 @@ impl Migration {
 
     /// For each action the node that it protects.
     fn actions(&self) -> Vec<Option<usize>> {
-        let nothing = (!self.mortal()).then_some(None);
+        let nothing = (!self.has_extinction()).then_some(None);
         nothing.into_iter().chain((0..self.nodes().len()).map(Some)).collect()
     }
 
     /// Whether there is a state without birds.
-    fn mortal(&self) -> bool {
+    fn has_extinction(&self) -> bool {
         matches!(self.flyway, Flyway::ThreeNodes { .. })
     }
 
@@ -214,7 +226,8 @@ impl Migration {
         row
     }
 
-    /// For each x' the probability that it is the next population, and the probability that the birds perish.
+    /// For each x' the probability that it is the next population, and the probability that the
+    /// birds perish.
     fn population(&self, state: &State, protect: Option<usize>) -> ([f64; 4], f64) {
         let mut raised = state.protection.clone();
         if let Some(i) = protect {
@@ -251,7 +264,7 @@ impl Migration {
         self.sea_stride() * SEA_RISE.len()
     }
 
-    /// By how much the index of a state grows with the sea level.
+    /// The increment of a state's index per sea level.
     fn sea_stride(&self) -> usize {
         stride(self.nodes().len())
     }
@@ -268,7 +281,7 @@ impl Migration {
         protect.map_or("nothing".to_string(), |i| format!("protect-{}", self.nodes()[i].name))
     }
 
-    /// What is seen of a state: all but the sea.
+    /// The observation of a state: all but the sea level.
     fn view_name(&self, s: usize) -> String {
         let state = self.state(s);
         let mut name = format!("pop={}k", POPULATION[state.population]);
@@ -283,12 +296,12 @@ impl Migration {
     }
 }
 
-/// By how much the index of a state grows with the level of node `i`.
+/// The increment of a state's index per level of node `i`.
 fn stride(i: usize) -> usize {
     POPULATION.len() * LEVELS.len().pow(i as u32)
 }
 
-/// The largest population that the flyway carries.
+/// The largest population that the flyway supports.
 fn capacity(sea: usize, protection: &[usize]) -> usize {
     match SEA_RISE[sea] {
         100 if protection[0] < MED => 2,
@@ -297,7 +310,8 @@ fn capacity(sea: usize, protection: &[usize]) -> usize {
     }
 }
 
-/// The product of a row and the distribution of one more variable, with which the index of a state grows by `stride`.
+/// The product of a row and the distribution of one more variable, with which the index of a state
+/// grows by `stride`.
 fn times(row: &[(usize, f64)], stride: usize, variable: &[f64]) -> Row {
     let possible = || variable.iter().enumerate().filter(|(_, q)| **q > 0.0);
     row.iter().flat_map(|&(s, p)| possible().map(move |(x, q)| (s + stride * x, p * q))).collect()

@@ -1,10 +1,11 @@
-//! Systems to learn and to test on, by name or from a file.
+//! Domains for learning and testing, by name or from a file.
 //!
-//! Built in are the mazes of [`grid`], the arcade games of [`pocman`], the [management of migratory birds](migration), and
-//! classics of the field: `tiger`, the two-door problem, and `float-reset`, which never end by themselves, the
+//! Built in are the mazes of [`grid`], the arcade games of [`pocman`], the [management of migratory
+//! birds](migration), and classics of the field: `tiger`, the two-door problem, and `float-reset`,
+//! whose episodes never end, the
 //! [T-maze](t_maze) and [RockSample](rock_sample). Where a domain has parameters, they follow its name:
-//! `t-maze:length=20`, `rocksample:size=5,rocks=3,seed=1`. Files in Cassandra's `.POMDP` format and maps of mazes are domains
-//! too.
+//! `t-maze:length=20`, `rocksample:size=5,rocks=3,seed=1`. Files in Cassandra's `.POMDP` format and
+//! maps of mazes are domains too.
 
 mod settings;
 pub mod grid;
@@ -27,8 +28,8 @@ use grid::{Grid, MazeEnvironment};
 use pocman::{PocMan, PocManEnvironment};
 use settings::Settings;
 
-/// Steps after which episodes of a file's domain are cut: at a discount of 0.95 all but half a percent of the value is
-/// in the first hundred.
+/// Steps after which episodes of a file's domain are truncated: at a discount of 0.95 all but half
+/// a percent of the value is in the first hundred.
 const FILE_HORIZON: usize = 100;
 
 /// Episodes sampled at a time: enough to keep all threads busy, few enough to hold in memory.
@@ -37,7 +38,7 @@ const CHUNK: usize = 4096;
 const FLOAT_RESET: &str = include_str!("float-reset.POMDP");
 const TIGER: &str = include_str!("tiger.POMDP");
 
-/// The domains that have names.
+/// The names of the built-in domains.
 const BUILT_IN: [&str; 11] = [
     "gridworld",
     "colored-gridworld",
@@ -52,24 +53,24 @@ const BUILT_IN: [&str; 11] = [
     "rocksample",
 ];
 
-/// A reward counts no longer where its discount is below this.
+/// Rewards whose discount is below this are negligible.
 const NEGLIGIBLE: f64 = 1e-4;
 
-/// A system, its story, and how it is usually played.
+/// An environment with its name, description, horizon and discount.
 #[derive(Clone, Debug)]
 pub struct Domain {
     /// As given to [`get`].
     pub name: String,
-    /// What it is about, in one line.
+    /// A description in one line.
     pub story: String,
-    /// Steps after which an episode is cut.
+    /// Steps after which an episode is truncated.
     pub horizon: usize,
     /// γ
     pub discount: f64,
     world: World,
 }
 
-/// What a domain is made of.
+/// The kinds of domains.
 #[derive(Clone, Debug)]
 enum World {
     Finite(Arc<Pomdp>),
@@ -86,12 +87,12 @@ impl Domain {
         }
     }
 
-    /// Steps after which rewards no longer count with a discount; without one, its horizon.
+    /// Steps after which discounted rewards are negligible; the horizon if the discount is 1.
     pub fn steps_that_count(&self, discount: f64) -> usize {
         if discount < 1.0 { (NEGLIGIBLE.ln() / discount.ln()).ceil().max(1.0) as usize } else { self.horizon }
     }
 
-    /// The system to act in.
+    /// The environment.
     pub fn environment(&self) -> Box<dyn Environment + Send> {
         match &self.world {
             World::Finite(pomdp) => Box::new(PomdpEnvironment::new(pomdp.clone())),
@@ -108,7 +109,7 @@ impl Domain {
         }
     }
 
-    /// An observation in words; its name, where the domain has no better.
+    /// An observation in words; its name, if the domain has no description.
     pub fn describe(&self, o: Observation) -> String {
         let name = &self.alphabet().symbol(o).name;
         match &self.world {
@@ -118,7 +119,7 @@ impl Domain {
         }
     }
 
-    /// What an observation tells of the surroundings, drawn like [`Environment::picture`].
+    /// What an observation shows of the surroundings, drawn like [`Environment::picture`].
     pub fn sketch(&self, o: Observation) -> Option<String> {
         let name = &self.alphabet().symbol(o).name;
         match &self.world {
@@ -152,8 +153,8 @@ pub fn all() -> Vec<Domain> {
     BUILT_IN.iter().map(default).collect()
 }
 
-/// A domain by its name, `NAME` or `NAME:key=value,key=value`; else the `.POMDP` file, else the map ([`Grid::read`]) at that
-/// path.
+/// A domain by its name, `NAME` or `NAME:key=value,key=value`; otherwise the `.POMDP` file or the
+/// map ([`Grid::read`]) at that path.
 ///
 /// ```
 /// let domain = foretell::domains::get("colored-gridworld")?;
@@ -186,8 +187,8 @@ pub fn sample(domain: &Domain, episodes: usize, max_steps: usize, seed: Seed) ->
     sample_with(domain, move || uniform, episodes, max_steps, seed)
 }
 
-/// Episodes of a policy; `policy` makes one for each thread. The `i`-th depends on the seed and on `i` only, whatever the number of
-/// threads.
+/// Episodes of a policy; `policy` makes one for each thread. The `i`-th depends on the seed and on
+/// `i` only, whatever the number of threads.
 pub fn sample_with<'a, P: Policy + 'a>(
     domain: &'a Domain,
     policy: impl Fn() -> P + Send + Sync + 'a,
@@ -207,12 +208,12 @@ pub fn sample_with<'a, P: Policy + 'a>(
     })
 }
 
-/// The seed of the `i`-th episode that [`sample_with`] draws, for who wants to see it step by step.
+/// The seed of the `i`-th episode that [`sample_with`] draws, to replay it step by step.
 pub fn episode_seed(seed: Seed, i: u64) -> Seed {
     seed.stream("sample").index(i)
 }
 
-/// The built-in domain of that name and parameters; `None` if it is none of them.
+/// The built-in domain of that name and parameters; `None` if there is none.
 fn named(name: &str) -> Option<Result<Domain>> {
     let (base, settings) = Settings::split(name);
     Some(match base {

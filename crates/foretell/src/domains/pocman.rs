@@ -1,4 +1,4 @@
-//! PocMan and S-PocMan: the arcade game where one sees along corridors only.
+//! PocMan and S-PocMan: the arcade game where only the corridors in line of sight are observed.
 //!
 //! The maze has 21 rows of 19 columns, counted from 0:
 //!
@@ -6,32 +6,28 @@
 #![doc = include_str!("pocman/map.txt")]
 //! ```
 //!
-//! `x` is a wall, `.` and blank are open, `o` is a power pill, `P` the player's start, `A` to `D` are the ghosts' homes. Who steps
-//! on a mouth of the tunnel, `<` or `>`, comes out beside the other one in the same step. There are no dead ends.
+//! `x` is a wall, `.` and blank are open, `o` is a power pill, `P` the player's start, `A` to `D` are the ghosts' homes. A player or ghost that steps on a mouth of the tunnel, `<` or `>`, comes out beside the other one in the same step. There are no dead ends.
 //!
-//! * **Food.** PocMan: each of the 158 cells `.` holds food with probability ½, drawn anew for every episode. S-PocMan: 7 pieces
+//! * **Food.** PocMan: each of the 158 cells `.` holds food with probability ½, drawn for every episode. S-PocMan: 7 pieces
 //!   in fixed places, (row, column) = (1, 3), (1, 9), (1, 15), (8, 9), (17, 2), (17, 16), (19, 9).
 //! * **Actions** are `N`, `E`, `W`, `S`, in this order. A move into a wall stays put.
 //! * **A step**: the ghosts move, one after the other; power fades by one; the player moves; ghosts in the player's cell are met;
-//!   what lies there is eaten. Ghosts do not hinder each other. A ghost and a player who swap places do not meet.
+//!   what lies there is eaten. Ghosts do not hinder each other. A ghost and a player that swap cells do not meet.
 //! * **Ghosts** never turn back on their last move. A ghost notices the player where their rows and columns differ by at most 5
 //!   together. It then chases with probability 0.75: of the open ways it takes the one along which the player is farthest ahead,
 //!   in rows for N and S, in columns for E and W. While the player has power, it instead stands still with probability 0.25, and
 //!   may then turn anywhere, or else flees along the way on which the player is farthest behind. Of ways equally good it takes
 //!   the last in the order N, E, W, S. In all other cases each way has the same probability.
 //! * **Power** comes from pills; there is none at the start. After a pill ghosts are frightened in their next 16 moves, and
-//!   meeting them is safe in the player's next 15: the ghost is eaten and starts anew at home. Who meets a ghost on a pill is
-//!   caught.
+//!   meeting them is safe in the player's next 15: the ghost is eaten and starts again at home. A player that meets a ghost on a pill is caught.
 //! * **Rewards** are −1 for every step, −10 for a move into a wall, −50 for every ghost that catches the player, +25 for every ghost
 //!   eaten; for food +10 (S-PocMan: +100), for the last food +100 (+1000) more. Pills have no reward.
 //! * **End**: when the player is caught or has eaten all food. Food in the cell where the player is caught still counts.
-//!   Episodes are cut at 75 steps; the discount is 0.99999.
-//! * **Observations** of PocMan are like `walls=NS/smell=2/food=E/ghosts=N/power`, of S-PocMan like `walls=NS/ghosts=N/power`; what
-//!   is not perceived is left out, and where there are no walls it says `walls=none`. `smell` is the distance to the nearest food
+//!   Episodes are truncated at 75 steps; the discount is 0.99999.
+//! * **Observations** of PocMan are like `walls=NS/smell=2/food=E/ghosts=N/power`, of S-PocMan like `walls=NS/ghosts=N/power`; what is not perceived is omitted, and without walls it is `walls=none`. `smell` is the distance to the nearest food
 //!   in rows and columns together, through walls but not through the tunnel: 2 (or less), 3 or 4. `food` and `ghosts` are the
 //!   directions in which some are in sight, as far as the next wall, ghost or mouth of the tunnel; what is under or behind a ghost is
-//!   not seen. Nobody sees or smells pills, sees how many ghosts there are, or sees a ghost in the own cell. `power` says that
-//!   meeting ghosts is safe. There is no observation before the first action. [`describe`] puts the names in words.
+//!   not seen. Pills, the number of ghosts, and a ghost in the player's cell are not observed. `power` means that meeting ghosts is safe. There is no observation before the first action. [`describe`] puts the names in words.
 //!
 //! The alphabet holds what can occur on this map wherever food and ghosts are: 6240 symbols, of S-PocMan 268, with the 2262 and 124
 //! that end an episode. They are in the order of the authors' code of 16 bits: from the lowest 4 for walls, 3 for the smells, 4
@@ -40,11 +36,10 @@
 //! Sources: W. Hamilton, M. Milani Fard, J. Pineau, "Efficient Learning and Planning with Compressed Predictive States",
 //! JMLR 15 (2014), section 6.2.2 \[H14\], for the two games, the coins and the seven pieces. It calls PocMan a replica of the game in
 //! J. Veness et al., "A Monte-Carlo AIXI Approximation", JAIR 40 (2011), first proposed by D. Silver, J. Veness, "Monte-Carlo
-//! Planning in Large POMDPs", NIPS 2010, and says nothing of map, amounts, horizon or how ghosts move. These are those of
-//! the authors' public code; where it does not do what it means to do, we do what it means, see `DEVIATIONS.md`.
+//! Planning in Large POMDPs", NIPS 2010, and does not give map, amounts, horizon or how ghosts move. These are those of the authors' public code; where it deviates from its evident intent, we follow the intent, see `DEVIATIONS.md`.
 //!
 //! A uniformly random player returns −170 in PocMan and −203 in S-PocMan (undiscounted), and is caught in 94 % of episodes, which
-//! last 31 steps on average. Who moves at random, but never into walls, returns −21 and −64. The tests compute all of these.
+//! last 31 steps on average. A random player that never moves into walls returns −21 and −64. The tests compute all of these.
 
 mod direction;
 mod ghost;
@@ -65,7 +60,7 @@ use percept::{Percept, Senses, Symbols};
 
 pub use percept::{describe, sketch};
 
-/// Steps after which episodes are cut, as in the authors' configuration.
+/// Steps after which episodes are truncated, as in the authors' configuration.
 pub(super) const HORIZON: usize = 75;
 pub(super) const DISCOUNT: f64 = 0.99999; // [H14 §6.4.2]
 
@@ -74,7 +69,8 @@ const STEP: f64 = -1.0;
 const WALL: f64 = -10.0;
 const CAUGHT: f64 = -50.0;
 const GHOST_EATEN: f64 = 25.0;
-/// Moves in which ghosts flee after a pill; the last of them comes before a move of the player that is no longer safe.
+/// Moves in which ghosts flee after a pill; the last of them comes before a move of the player that
+/// is no longer safe.
 const PILL_POWER: u8 = 16;
 
 /// Row and column of the food of S-PocMan. [authors' code]
@@ -86,7 +82,7 @@ pub struct PocMan {
     maze: Maze,
     /// Food lies here in every episode,
     certain_food: CellSet,
-    /// and here in every other one.
+    /// and here with probability ½.
     possible_food: CellSet,
     food_is_sensed: bool,
     food_reward: f64,
@@ -131,13 +127,14 @@ impl PocMan {
         &self.symbols.alphabet
     }
 
-    /// A game to play. Before the first reset food lies wherever it may.
+    /// The environment. Before the first reset there is food in every possible cell.
     pub fn environment(&self) -> PocManEnvironment<&PocMan> {
         PocManEnvironment::new(self)
     }
 }
 
-/// A game of PocMan or S-PocMan under way, whose rules are borrowed or shared (`&PocMan`, `Arc<PocMan>`).
+/// A game of PocMan or S-PocMan under way, whose rules are borrowed or shared (`&PocMan`,
+/// `Arc<PocMan>`).
 #[derive(Clone, Debug)]
 pub struct PocManEnvironment<G> {
     game: G,
@@ -150,7 +147,7 @@ pub struct PocManEnvironment<G> {
 }
 
 impl<G: Deref<Target = PocMan>> PocManEnvironment<G> {
-    /// Before the first reset food lies wherever it may.
+    /// Before the first reset there is food in every possible cell.
     pub fn new(game: G) -> Self {
         PocManEnvironment {
             player: game.maze.player,
@@ -182,7 +179,7 @@ impl<G: Deref<Target = PocMan>> PocManEnvironment<G> {
         }
     }
 
-    /// Moves the player; the reward of it.
+    /// Moves the player; returns the reward.
     fn walk(&mut self, direction: Direction) -> f64 {
         let here = self.game.maze.at(self.player);
         if !here.exits.contains(direction) {
@@ -192,7 +189,7 @@ impl<G: Deref<Target = PocMan>> PocManEnvironment<G> {
         0.0
     }
 
-    /// Meets the ghosts in the player's cell; the reward of it, and whether the player is caught.
+    /// Meets the ghosts in the player's cell; returns the reward, and whether the player is caught.
     fn meet_ghosts(&mut self) -> (f64, bool) {
         let (mut reward, mut caught) = (0.0, false);
         for (ghost, &home) in self.ghosts.iter_mut().zip(&self.game.maze.ghosts) {
@@ -210,7 +207,8 @@ impl<G: Deref<Target = PocMan>> PocManEnvironment<G> {
         (reward, caught)
     }
 
-    /// Eats what lies in the player's cell; the reward of it, and whether it was the last food.
+    /// Eats the food or pill in the player's cell; returns the reward, and whether it was the last
+    /// food.
     fn eat(&mut self) -> (f64, bool) {
         if self.pills.contains(self.player) {
             self.pills.remove(self.player);
@@ -224,7 +222,7 @@ impl<G: Deref<Target = PocMan>> PocManEnvironment<G> {
         (self.game.food_reward + if cleared { self.game.cleared_reward } else { 0.0 }, cleared)
     }
 
-    /// What happens where the player stands after all moves.
+    /// The outcome in the player's cell after all moves.
     fn settle(&mut self) -> Outcome {
         let (meeting, caught) = self.meet_ghosts();
         let (meal, cleared) = self.eat();
@@ -273,8 +271,8 @@ impl<G: Deref<Target = PocMan> + Clone> Environment for PocManEnvironment<G> {
         Outcome { observation, reward: STEP + walk + reward }
     }
 
-    /// The map as it is: `#` walls, `.` food, `o` pills, `P` the player, `A` to `D` the ghosts, in lower case when they flee; `X`
-    /// where ghost and player are in one cell.
+    /// The map as it is: `#` walls, `.` food, `o` pills, `P` the player, `A` to `D` the ghosts, in
+    /// lower case when they flee; `X` where ghost and player are in one cell.
     fn picture(&self) -> String {
         let mut picture = String::new();
         for (row, marks) in Maze::rows().enumerate() {

@@ -1,21 +1,25 @@
-//! RockSample: a rover on a grid, rocks of unknown worth, and a sensor that is the better the nearer.
+//! RockSample: a rover on a grid, rocks of unknown quality, and a sensor whose accuracy falls with
+//! distance.
 //!
 //! RockSample\[n, k\] is a square of n × n cells with k rocks at known places, each good or bad.
 //!
-//! * **States**: the rover's cell and the worth of every rock, named like `r2c0/gbb` (row, column, rocks 1 to k); and
-//!   `exit`. That is n² · 2^k + 1.
-//! * **Actions** `N`, `E`, `S`, `W` move by one cell and never fail; `sample` takes a sample of the rock where the rover is;
-//!   `check-1` … `check-k` point the sensor to a rock from wherever it is.
-//! * **Observations**: after a check `good` or `bad`, right with probability (1 + η) / 2, where η = 2^(−d / 20) is the
-//!   sensor's efficiency at the Euclidean distance d; `exit` at the end; `none` after all else.
-//! * **Rewards**: 10 for a sample of a good rock, which makes it bad; −10 for one of a bad rock; 10 for moving out of the
-//!   square in the east, which ends the episode. Discount 0.95.
-//! * **Start**: in the middle of the western side (row n / 2, column 0); every rock is good or bad with equal chances.
+//! * **States**: the rover's cell and the quality of every rock, named like `r2c0/gbb` (row,
+//!   column, rocks 1 to k); and `exit`. That is n² · 2^k + 1.
+//! * **Actions** `N`, `E`, `S`, `W` move by one cell and never fail; `sample` takes a sample of the
+//!   rock where the rover is; `check-1` … `check-k` point the sensor to a rock from wherever it is.
+//! * **Observations**: after a check `good` or `bad`, right with probability (1 + η) / 2, where η =
+//!   2^(−d / 20) is the sensor's efficiency at the Euclidean distance d; `exit` at the end;
+//!   otherwise `none`.
+//! * **Rewards**: 10 for a sample of a good rock, which makes it bad; −10 for one of a bad rock; 10
+//!   for moving out of the square in the east, which ends the episode. Discount 0.95.
+//! * **Start**: in the middle of the western side (row n / 2, column 0); every rock is good or bad
+//!   with equal probability.
 //!
-//! Source: T. Smith, R. Simmons, "Heuristic Search Value Iteration for POMDPs", UAI (2004). The sensor's efficiency halves
-//! every 20 cells, as in public versions. Where the paper says nothing, nothing happens at no cost: moves out of the other
-//! three sides, samples where no rock is (some versions punish both with −100). Ours: the places of the rocks come from a
-//! seed, or are given; `none` and `exit`; episodes are cut at 100 steps.
+//! Source: T. Smith, R. Simmons, "Heuristic Search Value Iteration for POMDPs", UAI (2004). The
+//! sensor's efficiency halves every 20 cells, as in public versions. Where the paper is silent,
+//! nothing happens at no cost: moves out of the other three sides, samples where there is no rock
+//! (some versions give −100 for both). Our choices: the positions of the rocks come from a seed, or
+//! are given; `none` and `exit`; episodes are truncated at 100 steps.
 
 use super::settings::Settings;
 use super::{Domain, FILE_HORIZON};
@@ -70,12 +74,12 @@ impl RockSample {
             return Err(Error::parameter("rocks", format!("{rock:?}"), format!("rows and columns are below {size}")));
         }
         if let Some(i) = (1..rocks.len()).find(|&i| rocks[..i].contains(&rocks[i])) {
-            return Err(Error::parameter("rocks", format!("{:?}", rocks[i]), "there is a rock already"));
+            return Err(Error::parameter("rocks", format!("{:?}", rocks[i]), "there is already a rock"));
         }
         Ok(RockSample { size, rocks })
     }
 
-    /// A square with so many rocks, in different cells drawn from the seed.
+    /// A square with that number of rocks, in different cells drawn from the seed.
     ///
     /// # Errors
     /// As [`RockSample::new`], and more rocks than cells.
@@ -102,27 +106,27 @@ impl RockSample {
         let actions = ACTIONS.len() + self.rocks.len();
         let checks = (1..=self.rocks.len()).map(|i| format!("check-{i}"));
         let start = self.state((self.size / 2, 0), 0);
-        let worths = 1 << self.rocks.len();
+        let qualities = 1 << self.rocks.len();
         let tables = PomdpTables {
             discount: Some(DISCOUNT),
             states: (0..states).map(|s| self.name(s)).collect(),
             actions: ACTIONS.iter().map(|(name, ..)| name.to_string()).chain(checks).collect(),
             observations: OBSERVATIONS.map(String::from).to_vec(),
             terminal: (0..states).map(|s| s == self.exit()).collect(),
-            start: (0..worths).map(|worth| (start + worth, 1.0 / worths as f64)).collect(),
+            start: (0..qualities).map(|quality| (start + quality, 1.0 / qualities as f64)).collect(),
             transitions: (0..actions).map(|a| (0..states).map(|s| vec![(self.next(a, s), 1.0)]).collect()).collect(),
             emissions: (0..actions).map(|a| (0..states).map(|s| self.view(a, s)).collect()).collect(),
             rewards: self.rewards(),
         };
-        Pomdp::new(tables).expect("a square that RockSample::new took is a valid model")
+        Pomdp::new(tables).expect("a square that RockSample::new accepted is a valid model")
     }
 
-    /// The state of the rover in `cell` where bit i of `worth` is set if rock i is good.
-    fn state(&self, (row, column): (usize, usize), worth: usize) -> usize {
-        ((row * self.size + column) << self.rocks.len()) + worth
+    /// The state of the rover in a cell; bit i of `quality` is set if rock i is good.
+    fn state(&self, (row, column): (usize, usize), quality: usize) -> usize {
+        ((row * self.size + column) << self.rocks.len()) + quality
     }
 
-    /// The rover's cell and the worth of the rocks in a state that is not the exit.
+    /// The rover's cell and the quality of the rocks in a state that is not the exit.
     fn place(&self, s: usize) -> ((usize, usize), usize) {
         let cell = s >> self.rocks.len();
         ((cell / self.size, cell % self.size), s - (cell << self.rocks.len()))
@@ -142,16 +146,16 @@ impl RockSample {
         if s == self.exit() {
             return s;
         }
-        let ((row, column), worth) = self.place(s);
+        let ((row, column), quality) = self.place(s);
         match ACTIONS.get(a) {
             Some(_) if a == EAST && column + 1 == self.size => self.exit(),
             Some(_) if a == SAMPLE => {
                 let sampled = self.rock_at((row, column)).map_or(0, |i| 1 << i);
-                self.state((row, column), worth & !sampled)
+                self.state((row, column), quality & !sampled)
             }
             Some(&(_, down, right)) => {
                 let inside = |x: usize, step| x.checked_add_signed(step).filter(|&y| y < self.size).unwrap_or(x);
-                self.state((inside(row, down), inside(column, right)), worth)
+                self.state((inside(row, down), inside(column, right)), quality)
             }
             None => s, // checks change nothing
         }
@@ -165,22 +169,22 @@ impl RockSample {
         if a < ACTIONS.len() {
             return vec![(SEE_NONE, 1.0)];
         }
-        let ((row, column), worth) = self.place(s);
+        let ((row, column), quality) = self.place(s);
         let i = a - ACTIONS.len();
         let (down, right) = (self.rocks[i].0.abs_diff(row), self.rocks[i].1.abs_diff(column));
         let distance = (down as f64).hypot(right as f64);
         let efficiency = (-distance / HALF_EFFICIENCY).exp2(); // η
-        let good = if worth >> i & 1 == 1 { (1.0 + efficiency) / 2.0 } else { (1.0 - efficiency) / 2.0 };
+        let good = if quality >> i & 1 == 1 { (1.0 + efficiency) / 2.0 } else { (1.0 - efficiency) / 2.0 };
         vec![(SEE_GOOD, good), (SEE_BAD, 1.0 - good)]
     }
 
     fn rewards(&self) -> Vec<RewardRule> {
         let mut rules = vec![RewardRule { to: Some(self.exit()), reward: EXIT, ..RewardRule::default() }];
         for (i, &cell) in self.rocks.iter().enumerate() {
-            rules.extend((0..1 << self.rocks.len()).map(|worth: usize| RewardRule {
+            rules.extend((0..1 << self.rocks.len()).map(|quality: usize| RewardRule {
                 action: Some(SAMPLE),
-                from: Some(self.state(cell, worth)),
-                reward: if worth >> i & 1 == 1 { GOOD } else { BAD },
+                from: Some(self.state(cell, quality)),
+                reward: if quality >> i & 1 == 1 { GOOD } else { BAD },
                 ..RewardRule::default()
             }));
         }
@@ -191,13 +195,13 @@ impl RockSample {
         if s == self.exit() {
             return "exit".to_string();
         }
-        let ((row, column), worth) = self.place(s);
-        let letters: String = (0..self.rocks.len()).map(|i| if worth >> i & 1 == 1 { 'g' } else { 'b' }).collect();
+        let ((row, column), quality) = self.place(s);
+        let letters: String = (0..self.rocks.len()).map(|i| if quality >> i & 1 == 1 { 'g' } else { 'b' }).collect();
         format!("r{row}c{column}/{letters}")
     }
 }
 
-/// Refuses squares without cells or rocks, and those whose model would not be small.
+/// Refuses squares without cells or rocks, and models with too many states.
 fn check_states(size: usize, rocks: usize) -> Result<()> {
     for (name, value) in [("size", size), ("rocks", rocks)] {
         if value == 0 {

@@ -5,12 +5,12 @@ use std::str::FromStr;
 
 use crate::error::{Error, Result};
 
-/// The keys and values after the colon. A domain [takes](Settings::take) the keys it knows; what is left at the
-/// [end](Settings::finish) is a mistake.
+/// The keys and values after the colon. A domain [takes](Settings::take) the keys it knows; any key
+/// left at the [end](Settings::finish) is an error.
 pub(super) struct Settings<'a> {
     /// All of the name, as given.
     name: &'a str,
-    /// What has not been taken.
+    /// The keys not yet taken.
     left: Vec<(&'a str, &'a str)>,
     /// The keys that the domain knows, each with its default and what it may be.
     known: Vec<(&'static str, String)>,
@@ -30,7 +30,7 @@ impl<'a> Settings<'a> {
         self.name
     }
 
-    /// The value of `key`, else the default; `meaning` says what it may be.
+    /// The value of `key`, or the default; `meaning` describes valid values.
     pub fn take<T: FromStr + Display>(&mut self, key: &'static str, default: T, meaning: &str) -> Result<T> {
         self.known.push((key, format!("{key}={default} ({meaning})")));
         let Some(i) = self.left.iter().position(|&(given, _)| given == key) else { return Ok(default) };

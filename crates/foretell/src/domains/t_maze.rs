@@ -1,4 +1,5 @@
-//! The T-maze: a sign at the entrance tells where the treasure is, and must be remembered down a corridor.
+//! The T-maze: a sign at the entrance shows where the treasure is, and must be remembered along a
+//! corridor.
 //!
 //! ```text
 //!                 north arm
@@ -6,21 +7,26 @@
 //!                 south arm
 //! ```
 //!
-//! * **States**: outside; for a treasure in the north and one in the south each the cells 0 (the entrance) to `length`
-//!   (the junction); the arm with the treasure and the empty arm, which end the episode.
+//! * **States**: outside; the cells 0 (the entrance) to `length` (the junction), for a treasure in
+//!   the north and in the south; the arm with the treasure and the empty arm, which end the
+//!   episode.
 //! * **Actions** `N`, `E`, `S`, `W` move by one cell and never fail. A move into a wall stays put.
-//! * **Observations**: the sign at the entrance, `sign-north` or `sign-south`, whenever one is there; `corridor` in the
-//!   cells between, `junction` at their end; `treasure` or `empty` in the arms.
-//! * **Rewards**: 4 for the treasure, −0.1 for the empty arm, −0.1 for standing still, else 0. Discount 0.98.
-//! * **Start**: outside. The first action, whichever it is, enters the maze without reward and shows the sign, which
-//!   points to either side with equal chances.
+//! * **Observations**: the sign at the entrance, `sign-north` or `sign-south`, whenever the agent
+//!   is there; `corridor` in the cells between, `junction` at their end; `treasure` or `empty` in
+//!   the arms.
+//! * **Rewards**: 4 for the treasure, −0.1 for the empty arm, −0.1 for standing still, otherwise 0.
+//!   Discount 0.98.
+//! * **Start**: outside. The first action, whichever it is, enters the maze without reward and
+//!   shows the sign, which points to either side with equal probability.
 //!
-//! Source: B. Bakker, "Reinforcement Learning with Long Short-Term Memory", NIPS 14 (2002). Different here: the first step
-//! into the maze, since there is no observation before the first action (all values are 0.98 times those of the paper's
-//! maze). Ours: what is seen in the arms, and that episodes are cut at ten times the length of the corridor.
+//! Source: B. Bakker, "Reinforcement Learning with Long Short-Term Memory", NIPS 14 (2002).
+//! Different here: the first step into the maze, since there is no observation before the first
+//! action (all values are 0.98 times those of the paper's maze). Our choices: the observations in
+//! the arms, and that episodes are truncated at ten times the length of the corridor.
 //!
-//! Who follows the sign gets 4 · 0.98^(length + 1); who forgets it and walks as straight 1.95 · 0.98^(length + 1), since half
-//! the times the arm is empty. The tests compute both.
+//! A policy that follows the sign earns 4 · 0.98^(length + 1); one that forgets it and walks as
+//! directly earns 1.95 · 0.98^(length + 1), since the arm is empty half of the time. The tests
+//! compute both.
 
 use super::Domain;
 use super::settings::Settings;
@@ -32,7 +38,7 @@ const TREASURE: f64 = 4.0; // Bakker (2002)
 const EMPTY: f64 = -0.1; // Bakker (2002)
 const STANDING_STILL: f64 = -0.1; // Bakker (2002)
 
-/// Far beyond what can be learned; the model stays small.
+/// Far beyond what can be learned; the model is still small.
 const MAX_LENGTH: usize = 1000;
 const DEFAULT_LENGTH: usize = 10;
 
@@ -76,7 +82,7 @@ impl TMaze {
             emissions: vec![emissions; ACTIONS.len()],
             rewards: self.rewards(states),
         };
-        Pomdp::new(tables).expect("a maze of a length that TMaze::new took is a valid model")
+        Pomdp::new(tables).expect("a maze of a length that TMaze::new accepted is a valid model")
     }
 
     /// The treasure's side (0 is north) and the cell, for a state of the maze.
@@ -109,7 +115,7 @@ impl TMaze {
     /// What is seen in state `s`, as an index of the observations.
     fn view(&self, s: usize) -> usize {
         let name = match s {
-            OUTSIDE => "corridor", // never seen: nothing leads there
+            OUTSIDE => "corridor", // never observed: nothing leads there
             TREASURE_ARM => "treasure",
             EMPTY_ARM => "empty",
             _ => match self.place(s) {

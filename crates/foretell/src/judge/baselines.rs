@@ -1,4 +1,4 @@
-//! What a planner is compared with, on the same data and the same test episodes.
+//! Baselines for planners, on the same data and the same test episodes.
 
 use std::iter;
 
@@ -16,17 +16,17 @@ use crate::system::{Always, Policy, Uniform};
 
 /// Rounds of fitted-Q.
 const ROUNDS: usize = 100;
-/// Observations that trees without a model look at.
+/// Number of observations that trees without a model use.
 const LAST: usize = 2;
 
-/// How policies are tested.
+/// A test of policies by episodes in a domain.
 #[derive(Clone, Copy, Debug)]
 pub struct Test<'d> {
     /// Where.
     pub domain: &'d Domain,
-    /// In how many episodes.
+    /// Number of episodes.
     pub episodes: usize,
-    /// Steps after which each is cut.
+    /// Steps after which each is truncated.
     pub max_steps: usize,
     /// γ of the discounted return.
     pub discount: f64,
@@ -34,32 +34,32 @@ pub struct Test<'d> {
     pub seed: Seed,
 }
 
-/// A policy and what it earns.
+/// A policy and its returns.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Tested {
-    /// What kind of policy it is.
+    /// The name of the policy.
     pub policy: String,
-    /// What it earns.
+    /// Its returns.
     #[serde(flatten)]
     pub returns: Returns,
 }
 
 impl Test<'_> {
-    /// What a policy earns; `policy` makes one for each thread.
+    /// The returns of a policy; `policy` makes one for each thread.
     pub fn returns<P: Policy>(&self, policy: impl Fn() -> P + Send + Sync) -> Returns {
         Returns::of(sample_with(self.domain, policy, self.episodes, self.max_steps, self.seed), self.discount)
     }
 
-    /// Policies that learn nothing: random, and the best of always the same action.
+    /// Policies that learn nothing: uniformly random, and the best constant action.
     pub fn unlearned(&self) -> Vec<Tested> {
         let actions = self.domain.alphabet().actions().len();
         let random = Tested { policy: "random".into(), returns: self.returns(|| Uniform { actions }) };
         iter::once(random).chain(self.best_single_action()).collect()
     }
 
-    /// Policies that need no model: the [`unlearned`](Test::unlearned) ones, fitted-Q with tables over the last observation
-    /// (memoryless) and over the last two and three pairs, and with trees over the last observations. `episodes` are over the
-    /// domain's alphabet.
+    /// Policies that need no model: the [`unlearned`](Test::unlearned) ones, fitted-Q with tables
+    /// over the last observation (memoryless) and over the last two and three pairs, and with trees
+    /// over the last observations. `episodes` are over the domain's alphabet.
     pub fn baselines(&self, episodes: &[Trajectory], discount: f64) -> Result<Vec<Tested>> {
         let tested = |policy: String, returns| Tested { policy, returns };
         let mut all = self.unlearned();
@@ -83,7 +83,7 @@ impl Test<'_> {
         Ok(all)
     }
 
-    /// The single action that earns most in other episodes than those of the test.
+    /// The constant action with the largest return in episodes other than those of the test.
     fn best_single_action(&self) -> Option<Tested> {
         let actions = self.domain.alphabet().actions();
         let trial = Test { seed: self.seed.stream("single action"), ..*self };
@@ -92,7 +92,8 @@ impl Test<'_> {
         Some(Tested { policy: format!("always {}", actions.get(best)?), returns })
     }
 
-    /// QMDP on the exact belief, and what one could earn at most who saw the state, discounted; where the domain is a finite POMDP.
+    /// QMDP on the exact belief, and the discounted value of the fully observed system, an upper
+    /// bound; if the domain is a finite POMDP.
     pub fn informed(&self) -> Option<(Tested, f64)> {
         let solved = Qmdp::solve(self.domain.pomdp()?, self.discount, self.max_steps);
         let returns = self.returns(|| solved.policy());

@@ -1,8 +1,10 @@
-//! What the theory of the paper needs [H14 §4], measured on logs: before one learns, or to understand what was learned.
+//! The quantities in the theory of the paper [H14 §4], measured on logs: before learning, or to
+//! understand a model.
 //!
-//! How few tests follow a history ([`Sparsity`]), how many directions stand out of the noise ([`Spectrum`]), how large a projection
-//! should be ([`ProjectionSize`]), the terms of Theorems 1 to 3 that can be computed ([`Decay`], [`Terms`], [`Norms`], [`Horizon`]),
-//! how errors really add up ([`StepScore`]), and which actions were tried where ([`Coverage`]).
+//! How few tests follow a history ([`Sparsity`]), how many directions are significant
+//! ([`Spectrum`]), how large a projection should be ([`ProjectionSize`]), the terms of Theorems 1
+//! to 3 that can be computed ([`Decay`], [`Terms`], [`Norms`], [`Horizon`]), how errors accumulate
+//! in fact ([`StepScore`]), and which actions were taken where ([`Coverage`]).
 
 mod coverage;
 mod propagation;
@@ -22,16 +24,16 @@ use crate::model::{LearnParams, Projection};
 use crate::rng::Seed;
 use spectrum::Noise;
 
-pub use coverage::{Coverage, LeastTried, Tried};
+pub use coverage::{ActionCoverage, Coverage, LeastTakenAction};
 pub use propagation::{Horizon, Norms, StepScore};
 pub use sparsity::{MatrixSparsity, Sparsity};
 pub use spectrum::{Floor, Spectrum};
-pub use theory::{Decay, LeftOut, ProjectionSize, Terms};
+pub use theory::{Decay, EigenvalueTail, ProjectionSize, Terms};
 
-/// Episodes on which states are followed step by step: the first ones.
+/// Number of episodes, the first ones, on which states are followed step by step.
 const FOLLOWED: usize = 1000;
 
-/// What was measured.
+/// The result of [`diagnose`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Diagnosis {
     /// Episodes of the logs.
@@ -44,9 +46,9 @@ pub struct Diagnosis {
     pub sparsity: Sparsity,
     /// How large a projection should be.
     pub projection: ProjectionSize,
-    /// How many directions stand out of the noise.
+    /// How many directions are significant.
     pub spectrum: Spectrum,
-    /// How fast the eigenvalues of Theorem 1 fall.
+    /// The decay of the eigenvalues of Theorem 1.
     pub decay: Decay,
     /// The terms of Theorems 1 and 2.
     pub terms: Terms,
@@ -54,16 +56,17 @@ pub struct Diagnosis {
     pub norms: Norms,
     /// Theorem 3 by horizon.
     pub propagation: Vec<Horizon>,
-    /// How errors really add up: a model of one half of the episodes on the other half; empty where a half is too little to learn from.
+    /// How errors accumulate in fact: a model of one half of the episodes on the other half; empty
+    /// if half of them are too few to learn from.
     pub by_step: Vec<StepScore>,
-    /// How many steps the n-gram beside it looks back: the best of those that are counted.
+    /// The length of the n-gram for comparison: the best of those counted.
     pub ngram_length: usize,
-    /// Which actions were tried where.
+    /// Which actions were taken where.
     pub coverage: Coverage,
 }
 
-/// Measures on logs what the theory needs, for given parameters of learning. Learns twice on the way: from all logs, and from half of
-/// them to be scored on the other half.
+/// Measures the quantities of the theory on logs, for given parameters of learning. It learns
+/// twice: from all logs, and from half of them to score on the other half.
 ///
 /// ```
 /// use foretell::{LearnParams, Logs, Seed, domains, judge::diagnose::diagnose};
@@ -76,8 +79,8 @@ pub struct Diagnosis {
 /// ```
 pub fn diagnose(logs: &Logs, params: &LearnParams, progress: &mut (dyn FnMut(Progress) + Send)) -> Result<Diagnosis> {
     let model = Learner::new(params).progress(&mut *progress).learn(logs)?.model;
-    let sums = Summed::of(logs, params, model.alphabet(), model.origin().steps, &mut *progress)?;
-    let Summed { moments, noise, sparsity, coverage } = sums;
+    let sums = LogSums::of(logs, params, model.alphabet(), model.origin().steps, &mut *progress)?;
+    let LogSums { moments, noise, sparsity, coverage } = sums;
     let spectrum = Spectrum::of(&moments, &noise)?;
     drop(noise);
     let decay = Decay::of(&spectrum::plain(&moments, &spectrum)?, sparsity.histories);
@@ -104,28 +107,28 @@ pub fn diagnose(logs: &Logs, params: &LearnParams, progress: &mut (dyn FnMut(Pro
     })
 }
 
-/// What passes over the logs have summed.
-struct Summed {
+/// Sums of the passes over the logs.
+struct LogSums {
     moments: Moments,
     noise: Noise,
     sparsity: Sparsity,
     coverage: coverage::Counter,
 }
 
-impl Summed {
+impl LogSums {
     fn of(
         logs: &Logs,
         params: &LearnParams,
         alphabet: &Alphabet,
         total: u64,
         progress: &mut (dyn FnMut(Progress) + Send),
-    ) -> Result<Summed> {
+    ) -> Result<LogSums> {
         let (source, weighting) = (Source::Logs(logs), params.weighting);
-        // The n-gram is the model's.
+        // No n-gram here: it is taken from the model.
         let mut moments = Moments::new(&LearnParams { ngram_length: 0, ..params.clone() }, alphabet.clone());
         let mut coverage = coverage::Counter::default();
-        source.each_batch(alphabet.clone(), Position::default(), weighting, |met, batch| {
-            moments.survey.add(met.alphabet, batch);
+        source.each_batch(alphabet.clone(), Position::default(), weighting, |reader, batch| {
+            moments.survey.add(reader.alphabet, batch);
             coverage.add(batch);
             Ok(())
         })?;
@@ -145,7 +148,7 @@ impl Summed {
             Ok(())
         })?;
         let sparsity = sparsity.finish(moments.survey.counts.len(), episodes, params.history);
-        Ok(Summed { moments, noise, sparsity, coverage })
+        Ok(LogSums { moments, noise, sparsity, coverage })
     }
 }
 
@@ -154,10 +157,11 @@ fn first(logs: &Logs, alphabet: &Alphabet) -> Result<Vec<Trajectory>> {
     logs.open(alphabet.clone())?.take(FOLLOWED).collect()
 }
 
-/// A model of one half of the episodes, scored step by step on the other, and how far the best n-gram looks back.
+/// A model of one half of the episodes, scored step by step on the other, and the length of the
+/// best n-gram.
 fn held_out(logs: &Logs, params: &LearnParams, progress: &mut (dyn FnMut(Progress) + Send)) -> Result<(Vec<StepScore>, usize)> {
     let seed = Seed(params.seed).stream("diagnose/halves");
-    // All of the logs could be learned from; if half of them cannot, they are too few to tell.
+    // If half of the logs are too few to learn from, there is no score.
     let Ok(learned) = Learner::new(params).progress(progress).learn(&logs.half(seed, false)) else { return Ok((Vec::new(), 0)) };
     let others = first(&logs.half(seed, true), learned.model.alphabet())?;
     Ok(propagation::by_step(&learned.model, &others))

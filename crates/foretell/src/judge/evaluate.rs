@@ -1,4 +1,5 @@
-//! Honest scores: log-likelihood by horizon with intervals, calibration, baselines and the truth side by side.
+//! Scores of models: log-likelihood by horizon with intervals, calibration, baselines and the exact
+//! model.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +20,8 @@ const CHUNK: usize = 64;
 const HELD: usize = 4096;
 /// Equal bins of predicted probability.
 const BINS: usize = 10;
-/// Mean log-likelihood of the first `horizon` observations given the actions, ln P(o_1 … o_n ‖ a_1 … a_n).
+/// Mean log-likelihood of the first `horizon` observations given the actions, ln P(o_1 … o_n ‖ a_1
+/// … a_n).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct HorizonScore {
     /// n
@@ -28,37 +30,38 @@ pub struct HorizonScore {
     pub log_likelihood: f64,
     /// Half the width of its 95 % interval.
     pub ci95: f64,
-    /// How many episodes are that long.
+    /// Number of episodes that are that long.
     pub episodes: u64,
 }
 
-/// Predictions of a probability in a bin, and how often they came true.
+/// Predicted probabilities in a bin, and how often the predicted observation occurred.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct CalibrationBin {
     /// Mean predicted probability.
     pub predicted: f64,
-    /// Share that came true.
+    /// Share of observations that occurred.
     pub observed: f64,
     /// Predictions in the bin, one for each step and observation.
     pub predictions: u64,
 }
 
 impl CalibrationBin {
-    /// Half the width of a 95 % interval of the share that came true, √(q(1 − q)/n) · 1.96, as if predictions were independent.
+    /// Half the width of a 95 % interval of the observed share, √(q(1 − q)/n) · 1.96, as if
+    /// predictions were independent.
     pub fn ci95(&self) -> f64 {
         Z95 * (self.observed * (1.0 - self.observed) / self.predictions.max(1) as f64).sqrt()
     }
 }
 
-/// How sure an ensemble is, and how rightly.
+/// The spread of an ensemble, and its coverage.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Uncertainty {
-    /// Mean spread of predictions of at least 1 %.
+    /// Mean spread of predicted probabilities of at least 1 %.
     pub spread: f64,
-    /// The share of them whose true probability is within two spreads, where the exact model is known.
+    /// The share of them whose true probability is within two spreads, if the exact model is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coverage: Option<f64>,
-    /// How many they were.
+    /// Number of these predictions.
     pub predictions: u64,
 }
 
@@ -69,27 +72,28 @@ pub struct Score {
     pub per_step: f64,
     /// Log-likelihood by horizon.
     pub horizons: Vec<HorizonScore>,
-    /// How often the filter got lost and took the mean state after the step.
+    /// Number of steps at which the filter was lost and restarted from the mean state after the
+    /// step.
     pub lost: u64,
     /// Episodes scored.
     pub episodes: u64,
     /// Steps scored.
     pub steps: u64,
-    /// Steps whose action or observation was never met in training.
+    /// Steps whose action or observation was not seen in training.
     pub unseen: u64,
     /// Reliability of the predicted probabilities.
     pub calibration: Vec<CalibrationBin>,
     /// The spread of an ensemble.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uncertainty: Option<Uncertainty>,
-    /// The exact model, where it is known.
+    /// The exact model, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub truth: Option<Vec<HorizonScore>>,
     /// Uniform and back-off n-grams trained on the same logs.
     pub baselines: BTreeMap<String, Vec<HorizonScore>>,
 }
 
-/// Scores a model on logs, beside its baselines and, if given, the exact model.
+/// Scores a model on logs, with its baselines and, if given, the exact model.
 pub fn score(model: &Model, logs: &Logs, truth: Option<&Pomdp>) -> Result<Score> {
     let ngrams = model.ngram().length();
     let mut tally = Tally::new(ngrams);
@@ -122,7 +126,7 @@ pub fn score(model: &Model, logs: &Logs, truth: Option<&Pomdp>) -> Result<Score>
         episodes: tally.episodes,
         steps: tally.steps,
         unseen: tally.unseen,
-        calibration: tally.bins.iter().filter(|b| b.predictions > 0).map(Bin::finish).collect(),
+        calibration: tally.bins.iter().filter(|b| b.predictions > 0).map(BinCounts::finish).collect(),
         uncertainty: (tally.spreads.predictions > 0).then(|| tally.spreads.finish(truth.is_some())),
         truth: truth.map(|_| tally.truth.finish()),
         baselines,
@@ -142,7 +146,8 @@ impl Sums {
     fn add(&mut self, probabilities: impl Iterator<Item = f64>) {
         let mut log_likelihood = 0.0;
         for (t, p) in probabilities.enumerate() {
-            // A probability of 0 (possible only without a floor) costs 708 nats instead of infinitely many.
+            // A probability of 0 (possible only without a floor) costs 708 nats instead of
+            // infinitely many.
             log_likelihood += p.max(f64::MIN_POSITIVE).ln();
             if t == self.sums.len() {
                 self.sums.push((0, 0.0, 0.0));
@@ -177,36 +182,37 @@ impl Sums {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Bin {
+struct BinCounts {
     predictions: u64,
     predicted: f64,
     observed: u64,
 }
 
-impl Bin {
+impl BinCounts {
     fn finish(&self) -> CalibrationBin {
         let n = self.predictions as f64;
         CalibrationBin { predicted: self.predicted / n, observed: self.observed as f64 / n, predictions: self.predictions }
     }
 }
 
-/// Predictions below this share are left out where spreads are judged: nearly all are nearly zero, and surely so.
-const LEAST_JUDGED: f64 = 0.01;
-/// Spreads on either side that should hold the truth in 95 of 100.
+/// Smaller predicted probabilities are omitted from the coverage: nearly all are almost exactly
+/// zero.
+const MIN_PROBABILITY: f64 = 0.01;
+/// SpreadSums on either side that should contain the true probability in 95 % of cases.
 const SPREADS: f64 = 2.0;
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Spreads {
+struct SpreadSums {
     predictions: u64,
     spread: f64,
     covered: u64,
 }
 
-impl Spreads {
-    /// Adds what was predicted for one step, and what is true.
+impl SpreadSums {
+    /// Adds the predictions of one step, and the true probabilities.
     fn add(&mut self, probabilities: &[f64], spreads: &[f64], truth: impl Fn(usize) -> f64) {
         for (o, (&p, &spread)) in probabilities.iter().zip(spreads).enumerate() {
-            if p >= LEAST_JUDGED {
+            if p >= MIN_PROBABILITY {
                 self.predictions += 1;
                 self.spread += spread;
                 self.covered += u64::from((p - truth(o)).abs() <= SPREADS * spread);
@@ -221,15 +227,15 @@ impl Spreads {
     }
 }
 
-/// Everything that is summed while scoring.
+/// All sums of scoring.
 #[derive(Clone, Debug)]
 struct Tally {
     model: Sums,
     uniform: Sums,
     ngrams: Vec<Sums>,
     truth: Sums,
-    spreads: Spreads,
-    bins: [Bin; BINS],
+    spreads: SpreadSums,
+    bins: [BinCounts; BINS],
     episodes: u64,
     steps: u64,
     lost: u64,
@@ -244,8 +250,8 @@ impl Tally {
             uniform: Sums::default(),
             ngrams: vec![Sums::default(); ngrams + 1],
             truth: Sums::default(),
-            spreads: Spreads::default(),
-            bins: [Bin::default(); BINS],
+            spreads: SpreadSums::default(),
+            bins: [BinCounts::default(); BINS],
             episodes: 0,
             steps: 0,
             lost: 0,
@@ -350,7 +356,7 @@ impl<'p> Truth<'p> {
     fn new(from: &Alphabet, pomdp: &'p Pomdp) -> Result<Self> {
         let to = pomdp.alphabet();
         if from.observes_rewards() && from.observations().iter().all(|symbol| to.same_observation(symbol).is_none()) {
-            let problem = "the model's observations tell rewards, those of the exact model do not";
+            let problem = "the model's observations include rewards, those of the exact model do not";
             return Err(Error::data(problem, "score it without the exact model"));
         }
         let unknown = from.actions().iter().find(|name| to.action(name).is_none());
@@ -365,7 +371,8 @@ impl<'p> Truth<'p> {
         self.translation.observation(Observation(o as u32)).map_or(0.0, |o| probabilities[o.index()])
     }
 
-    /// An observation the exact model does not know becomes one beyond its alphabet, which it gives probability 0.
+    /// An observation unknown to the exact model becomes an index beyond its alphabet, with
+    /// probability 0.
     fn translate(&self, ao: ActionObservation) -> ActionObservation {
         ActionObservation {
             action: self.translation.action(ao.action).expect("it knows all actions, checked in Truth::new"),

@@ -1,4 +1,4 @@
-//! How good it is: scores of models, values of policies, what logs can support.
+//! Evaluation: scores of models, values of policies, diagnosis of logs, search for parameters.
 
 mod evaluate;
 mod returns;

@@ -1,8 +1,9 @@
-//! What a policy is worth, by logs alone: two estimates that err in different ways.
+//! Off-policy evaluation: the value of a policy from logs alone, by two estimates with different
+//! errors.
 //!
-//! Fitted-Q evaluation (Le, Voloshin, Yue 2019) carries rewards of the logs back along the policy's actions; its trees smooth
-//! over states. Rollouts let the policy act in its own model; they err where the model does. Where the two disagree, neither
-//! is to be trusted.
+//! Fitted-Q evaluation (Le, Voloshin, Yue 2019) carries rewards of the logs back along the policy's
+//! actions; its trees smooth over states. Rollouts let the policy act in its own model; they err
+//! where the model does. Where the two disagree, trust neither.
 
 use std::iter;
 
@@ -19,13 +20,13 @@ use crate::pomdp::Pomdp;
 use crate::rng::{Rng, Seed};
 use crate::system::{Filter, Policy, Track};
 
-/// Estimates that differ by so small a share are the same, added up in another order.
+/// Estimates with a smaller relative difference are equal, summed in another order.
 const ROUNDING: f64 = 1e-9;
 
-/// How a policy is evaluated.
+/// A test of a policy on logs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LogTest {
-    /// Steps after which an episode is cut, [`first`](LogTest::first) not counted.
+    /// Steps after which an episode is truncated, without [`first`](LogTest::first).
     pub max_steps: usize,
     /// γ
     pub discount: f64,
@@ -35,36 +36,37 @@ pub struct LogTest {
     pub replicates: usize,
     /// Seed of rollouts, trees and replicates.
     pub seed: Seed,
-    /// The first action of every episode, where it is none: what it "led to" is what was shown before anything was done. Nobody
-    /// chooses it, and returns begin behind it.
+    /// The action of every first step, where that step is no choice but only records the initial
+    /// observation. The policy does not choose it, and returns begin after it.
     pub first: Option<Action>,
 }
 
 /// A value and half the width of its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Estimate {
-    /// The discounted return expected.
+    /// The expected discounted return.
     pub value: f64,
-    /// Half the width of the interval. It covers chance only, not what trees or the model get wrong.
+    /// Half the width of the interval. It covers sampling error only, not errors of trees or model.
     pub ci95: f64,
 }
 
 impl Estimate {
-    /// Whether the intervals have a value in common.
+    /// Whether the intervals overlap.
     pub fn agrees_with(&self, other: &Estimate) -> bool {
         let rounding = ROUNDING * self.value.abs().max(other.value.abs());
         (self.value - other.value).abs() <= self.ci95 + other.ci95 + rounding
     }
 }
 
-/// What logs say of a policy.
+/// The value of a policy, estimated from logs.
 #[derive(Clone, Debug, Serialize)]
 pub struct LogValue {
-    /// What the actions earned that were taken in the logs.
+    /// The return of the behaviour policy, from the logs.
     pub logged: Returns,
     /// By fitted-Q evaluation, with an interval by bootstrap over episodes.
     pub fitted_q: Estimate,
-    /// By rollouts in the policy's model, with an interval over rollouts; `None` if it has no model.
+    /// By rollouts in the policy's model, with an interval over rollouts; `None` if it has no
+    /// model.
     pub rollouts: Option<Estimate>,
     /// Share of the steps in whose state the policy would have taken the action of the logs.
     pub same_action: f64,
@@ -78,8 +80,8 @@ impl LogValue {
 }
 
 impl LogTest {
-    /// What these logs, over the policy's alphabet, say of a policy. They should not be those that it was planned on, which
-    /// flatter it.
+    /// Evaluates a policy on these logs, over its alphabet. They should not be those it was planned
+    /// on, which would bias the estimate upwards.
     pub fn evaluate(&self, plan: &Plan, episodes: &[Trajectory]) -> Result<LogValue> {
         let steps = Steps::of(plan.alphabet(), episodes)?;
         let states = plan.states(episodes);
@@ -101,13 +103,13 @@ impl LogTest {
         let same_action = same as f64 / (steps.list().len() - given).max(1) as f64;
         Ok(LogValue {
             logged,
-            fitted_q: self.behind_first(fitted_q),
-            rollouts: rollouts.map(|x| self.behind_first(x)),
+            fitted_q: self.after_first(fitted_q),
+            rollouts: rollouts.map(|x| self.after_first(x)),
             same_action,
         })
     }
 
-    /// As much of an episode as counts.
+    /// The part of an episode within the horizon.
     fn cut(&self, z: &Trajectory) -> Trajectory {
         let last = z.steps.len().min(self.horizon());
         let first = (self.horizon() - self.max_steps).min(last);
@@ -116,22 +118,22 @@ impl LogTest {
         Trajectory { steps, rewards, action_probabilities: Vec::new(), end }
     }
 
-    /// Steps of an episode, with the first if that is given.
+    /// Steps of an episode, including the first if that is given.
     fn horizon(&self) -> usize {
         self.max_steps + usize::from(self.first.is_some())
     }
 
-    /// The value of what follows the first step, which earns nothing, if that is given.
-    fn behind_first(&self, Estimate { value, ci95 }: Estimate) -> Estimate {
+    /// The value after the first step, which has no reward, if that is given.
+    fn after_first(&self, Estimate { value, ci95 }: Estimate) -> Estimate {
         let weight = if self.first.is_some() && self.discount > 0.0 { self.discount } else { 1.0 };
         Estimate { value: value / weight, ci95: ci95 / weight }
     }
 
-    /// Q̂ of as many steps as an episode has, at the start.
+    /// Q̂ at the start, over the horizon of an episode.
     fn fitted_q(&self, steps: &Steps, fit: &TreeFit, actions: &[Action]) -> Estimate {
         let (episodes, of_step) = (steps.starts().len(), steps.episodes());
         let following = Following::new(fit, steps, actions, self.discount);
-        // How often each episode is taken: once, and then as often as it is drawn.
+        // The weight of each episode: 1, and in replicates how often it is drawn.
         let replicate = |i| drawn(episodes, &mut self.seed.stream("bootstrap").index(i).rng());
         let counts: Vec<Vec<f64>> = iter::once(vec![1.0; episodes]).chain((0..self.replicates as u64).map(replicate)).collect();
         let values = counts.chunks(LANES).flat_map(|counts| {
@@ -148,8 +150,8 @@ impl LogTest {
         Estimate { value: values[0], ci95: Z95 * replicates.sd() }
     }
 
-    /// The mean return of the policy in its own model, where a step earns what the model's POMDP says, or else what such steps earn
-    /// in the logs.
+    /// The mean return of the policy in its own model, with rewards of the model's POMDP, or else
+    /// those of similar steps in the logs.
     fn rollouts(&self, plan: &Plan, model: &Model, rewards: &TreeQ) -> Estimate {
         let seed = self.seed.stream("rollouts");
         let returns: Vec<f64> = (0..self.rollouts as u64)
@@ -191,15 +193,16 @@ fn drawn(n: usize, rng: &mut Rng) -> Vec<f64> {
     counts
 }
 
-/// Every action that the policy takes must be in the logs, else they say nothing of it.
+/// Every action of the policy must be in the logs, otherwise it cannot be evaluated.
 fn check_support(plan: &Plan, steps: &Steps, actions: &[Action]) -> Result<()> {
     let taken = |a: Action| steps.list().iter().any(|step| step.action == a);
     let all = (0..steps.actions() as u32).map(Action);
     match all.into_iter().find(|&a| actions.contains(&a) && !taken(a)) {
         None => Ok(()),
         Some(a) => {
-            let problem = format!("the policy takes the action {:?}, which the logs never do", plan.alphabet().action_name(a));
-            Err(Error::data(problem, "give logs that try all of its actions"))
+            let problem =
+                format!("the policy takes the action {:?}, which never occurs in the logs", plan.alphabet().action_name(a));
+            Err(Error::data(problem, "give logs that contain all of its actions"))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a policy earns: returns of episodes, with intervals.
+//! Returns of episodes, with intervals.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use crate::math::{Mean, Z95};
 /// Returns of episodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Returns {
-    /// How many there are.
+    /// Number of episodes.
     pub episodes: u64,
     /// Mean sum of rewards.
     pub mean_return: f64,
@@ -20,12 +20,12 @@ pub struct Returns {
     pub discounted_ci95: f64,
     /// Mean number of steps.
     pub mean_length: f64,
-    /// Share of the episodes that ended by themselves.
+    /// Share of the episodes that terminated.
     pub terminated: f64,
 }
 
 impl Returns {
-    /// Of these episodes; a missing reward counts as 0.
+    /// The returns of these episodes; a missing reward counts as 0.
     pub fn of(episodes: impl IntoIterator<Item = Trajectory>, discount: f64) -> Returns {
         let (mut plain, mut discounted) = (Mean::default(), Mean::default());
         let (mut steps, mut terminated) = (0.0, 0.0);
@@ -53,7 +53,7 @@ impl Returns {
         }
     }
 
-    /// Of the episodes of several samples together.
+    /// The returns of several samples pooled.
     pub fn pooled(samples: &[Returns]) -> Returns {
         let n: f64 = samples.iter().map(|r| r.episodes as f64).sum();
         let mean = |x: fn(&Returns) -> f64| samples.iter().map(|r| r.episodes as f64 / n * x(r)).sum::<f64>();

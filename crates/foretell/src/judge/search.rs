@@ -1,9 +1,11 @@
-//! Search for the parameters that predict best: the paper's practical advice [H14 §7.1.1], several phases of grid search that begin
-//! with exponentially separated values, by the likelihood of held-out episodes.
+//! Search for the parameters that predict best: the paper's practical advice [H14 §7.1.1], several
+//! phases of grid search that begin with exponentially separated values, by the likelihood of
+//! held-out episodes.
 //!
-//! Candidates share what they can: episodes, alphabets and n-grams are read and counted once; the moments of one configuration
-//! serve all ranks and all weights of the n-gram, and each part of the logs is summed once for all folds. Many candidates are
-//! compared on one fold, the few best and the base on all. All comparisons with the base are on the same episodes.
+//! Candidates share what they can: episodes, alphabets and n-grams are read and counted once; the
+//! moments of one configuration serve all ranks and all weights of the n-gram, and each part of the
+//! logs is summed once for all folds. Many candidates are compared on one fold, the few best and
+//! the base on all. All comparisons with the base are on the same episodes.
 
 mod folds;
 mod grid;
@@ -22,12 +24,13 @@ use crate::store::Checkpoint;
 
 pub use folds::{Folds, Held};
 pub use grid::Space;
-pub use sweep::Swept;
-pub use value::{Judge, Valued, Values, most_valuable};
+pub use sweep::SweepScore;
+pub use value::{CandidateValue, Evaluation, Values, most_valuable};
 
-/// Parts into which logs are divided, if nothing is said.
+/// The default number of folds.
 pub const FOLDS: usize = 5;
-/// The base is taken unless another is better by so many standard errors of the difference: the best of many is partly lucky.
+/// The base is chosen unless another is better by this many standard errors of the difference: the
+/// best of many is partly chance.
 pub const STANDARD_ERRORS: f64 = 2.0;
 
 /// The phases of a search.
@@ -38,22 +41,23 @@ pub enum Phase {
     Coarse,
     /// The best lengths with the best projections and dimensions.
     Combined,
-    /// Around the best.
+    /// Values around the best.
     Finer,
     /// The best few and the base, on all folds.
     Final,
 }
 
-/// A candidate and how well it predicts.
+/// A candidate and its held-out log-likelihood.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Tried {
+pub struct Candidate {
     /// Its parameters, with the weight of the n-gram that was best.
     pub params: LearnParams,
-    /// When it was tried. Numbers of the last phase are of all folds, those of others of a sample of the first.
+    /// The phase in which it was scored. The last phase scores on all folds, the others on a sample
+    /// of the first.
     pub phase: Phase,
     /// Mean log-likelihood of a held-out step.
     pub nats: f64,
-    /// By how much that is more than the base has on the same episodes.
+    /// Its difference to that of the base on the same episodes.
     pub gain: f64,
     /// Standard error of the gain.
     pub error: f64,
@@ -61,48 +65,49 @@ pub struct Tried {
     pub episodes: usize,
 }
 
-/// A configuration that was not tried, and why.
+/// A configuration that was not scored, and why.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Untried {
-    /// Its parameters; the rank has no meaning.
+pub struct SkippedCandidate {
+    /// Its parameters; the rank is irrelevant.
     pub params: LearnParams,
-    /// Why not.
+    /// The reason.
     pub why: String,
 }
 
-/// What came of a search.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Found {
-    /// What was chosen: the best, or the base where nothing is clearly better.
-    pub chosen: Tried,
+    /// The choice: the best, or the base if none is significantly better.
+    pub chosen: Candidate,
     /// The parameters that the search began with.
-    pub base: Tried,
-    /// All candidates, each with its best weight of the n-gram; those of the last phase first, and the best of each phase first.
-    pub tried: Vec<Tried>,
-    /// Configurations that were not tried.
-    pub untried: Vec<Untried>,
-    /// Episodes that were searched with.
+    pub base: Candidate,
+    /// All candidates, each with its best weight of the n-gram; those of the last phase first, and
+    /// the best of each phase first.
+    pub tried: Vec<Candidate>,
+    /// Configurations that were not scored.
+    pub untried: Vec<SkippedCandidate>,
+    /// Number of episodes used.
     pub episodes: u64,
-    /// Steps that were searched with.
+    /// Number of steps used.
     pub steps: u64,
     /// The length of the longest episode.
     pub longest: usize,
     /// Bad episodes that were dropped.
     pub skipped: u64,
-    /// Whether the logs are longer than what was searched with.
+    /// Whether the logs contain more than was used.
     pub is_cut: bool,
     /// Parts of the logs, each held out in turn.
     pub folds: usize,
 }
 
-/// How far a search is.
+/// The progress of a search.
 #[derive(Clone, Copy, Debug)]
 pub struct SearchProgress {
     /// The phase under way.
     pub phase: Phase,
     /// Configurations done in it.
     pub done: usize,
-    /// Of how many.
+    /// Configurations in it.
     pub of: usize,
     /// The largest gain over the base so far, nats per step.
     pub gain: f64,
@@ -111,7 +116,7 @@ pub struct SearchProgress {
 /// A search for good parameters.
 ///
 /// ```
-/// use foretell::search::{Search, Space};
+/// use foretell::judge::search::{Search, Space};
 /// use foretell::{LearnOverrides, LearnParams, Logs, Seed, domains, learn};
 ///
 /// let tiger = domains::get("tiger")?;
@@ -140,28 +145,29 @@ impl<'a> Search<'a> {
         Search { base: base.clone(), space, folds: FOLDS, spent: None, progress: None, checkpoint: None }
     }
 
-    /// Divides the logs into so many parts: [`FOLDS`] if nothing is said.
+    /// Divides the logs into that many folds; the default is [`FOLDS`].
     pub fn folds(self, folds: usize) -> Search<'a> {
         Search { folds, ..self }
     }
 
-    /// Ends in time: `spent` tells which share of it is gone. Candidates are tried in the order of what they cost, so that those left out
-    /// are the dearest. What is tried then depends on the clock.
+    /// Limits the time: `spent` returns the share of it that has passed. Candidates are scored in
+    /// order of their cost, so that the most expensive ones are omitted. The result then depends on
+    /// the clock.
     pub fn budget(self, spent: &'a mut (dyn FnMut() -> f64 + Send)) -> Search<'a> {
         Search { spent: Some(spent), ..self }
     }
 
-    /// Tells how far the search is, after every few configurations.
+    /// Reports progress after every few configurations.
     pub fn progress(self, progress: &'a mut (dyn FnMut(SearchProgress) + Send)) -> Search<'a> {
         Search { progress: Some(progress), ..self }
     }
 
-    /// Leaves what was tried in a checkpoint, and does not try again what is there.
+    /// Saves scores in a checkpoint, and does not repeat those saved there.
     pub fn checkpoint(self, checkpoint: &'a mut Checkpoint) -> Search<'a> {
         Search { checkpoint: Some(checkpoint), ..self }
     }
 
-    /// Searches with these logs.
+    /// Runs the search on these logs.
     pub fn run(self, logs: &Logs) -> Result<Found> {
         self.base.validate()?;
         let folds = Folds::read(logs, &self.base, self.folds)?;

@@ -8,18 +8,18 @@ use arrow_array::{Array, ArrayRef, BooleanArray, DictionaryArray, Float64Array, 
 use arrow_schema::DataType;
 
 use super::cell::Cell;
-use super::table::{Advance, Place, Table};
+use super::table::{Advance, Location, Table};
 use crate::error::{Error, Result};
 
 /// Batches of the same columns, one after the other.
 pub(super) struct Batches {
     name: String,
     columns: Vec<String>,
-    /// Of each column whether it will be asked for.
+    /// For each column, whether it will be read.
     wanted: Vec<bool>,
     waiting: vec::IntoIter<RecordBatch>,
     cells: Vec<Cells>,
-    /// Rows in this batch, which of them this is, and how many were in the batches before.
+    /// Rows in this batch, the current one, and rows in the batches before.
     len: usize,
     row: usize,
     before: u64,
@@ -36,7 +36,7 @@ pub(super) enum Cells {
 }
 
 impl Batches {
-    /// A table that errors call `name`.
+    /// A table called `name` in errors.
     pub fn new(name: String, batches: Vec<RecordBatch>) -> Batches {
         let columns = batches
             .first()
@@ -78,13 +78,13 @@ impl Table for Batches {
         self.cells[column].cell(self.row)
     }
 
-    fn place(&self) -> Place {
-        Place::Row(self.before + self.row as u64 + 1)
+    fn location(&self) -> Location {
+        Location::Row(self.before + self.row as u64 + 1)
     }
 }
 
 impl Cells {
-    /// The column of that name of a table that errors call `table`.
+    /// The column of that name of a table called `table` in errors.
     pub fn of(column: &str, array: &ArrayRef, table: &str) -> Result<Cells> {
         Cells::cast(array).map_err(|error| {
             let problem = format!("column {column:?} has the type {}, which cannot be read{error}", array.data_type());

@@ -29,7 +29,7 @@ pub(super) enum Cell<'a> {
     Empty,
     /// Not yet known to be UTF-8.
     Text(&'a [u8]),
-    /// The elements of an array, joined. It can be a name, but no number.
+    /// The elements of an array, joined. It can be a name, but not a number.
     List(&'a [u8]),
     Int(i64),
     Float(f64),
@@ -38,12 +38,12 @@ pub(super) enum Cell<'a> {
     Other(&'static str),
 }
 
-/// Between the values of several columns, or of an array, that make one symbol.
+/// Joins the values of several columns, or of an array, into one symbol.
 pub(super) const SEPARATOR: char = '|';
 
-const SAFE_DIGITS: usize = 18; // so many cannot overflow
+const SAFE_DIGITS: usize = 18; // 18 digits cannot overflow
 
-// The usual cases are inlined, because a cell that goes through memory costs more than what is done with it.
+// The usual cases are inlined: passing a cell through memory costs more than reading it.
 impl<'a> Cell<'a> {
     /// Appends the name of an action or observation.
     pub fn push_name(self, name: &mut String) -> Result<(), Problem> {
@@ -61,12 +61,13 @@ impl<'a> Cell<'a> {
                 ));
             }
             Cell::Bool(flag) => name.push_str(if flag { "true" } else { "false" }),
-            Cell::Other(what) => return Err(Problem::new(what, "give it as a string or an integer, discretised if need be")),
+            Cell::Other(what) => return Err(Problem::new(what, "give it as a string or an integer, discretised if necessary")),
         }
         Ok(())
     }
 
-    /// The name of an action or observation; `scratch` holds it where it is not in the file as such.
+    /// The name of an action or observation, built in `scratch` where the file does not contain it
+    /// as text.
     pub fn name<'s>(self, scratch: &'s mut String) -> Result<&'s str, Problem>
     where
         'a: 's,

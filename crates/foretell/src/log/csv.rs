@@ -3,7 +3,7 @@
 use super::cell::{Cell, Problem};
 use super::input::Input;
 use super::records::{Record, Records};
-use super::table::{Advance, Place, Table};
+use super::table::{Advance, Location, Table};
 use crate::error::{Error, Result};
 
 /// A CSV file with a header.
@@ -61,8 +61,8 @@ impl Table for Csv {
         }
     }
 
-    fn place(&self) -> Place {
-        Place::Line(self.records.line())
+    fn location(&self) -> Location {
+        Location::Line(self.records.line())
     }
 }
 
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_header_tells_the_delimiter() {
+    fn the_delimiter_is_found_in_the_header() {
         assert_eq!(delimiter(b"a,b;c\n"), b',');
         assert_eq!(delimiter(b"\na;b\n1,2\n"), b';');
         assert_eq!(delimiter(b"a\tb"), b'\t');

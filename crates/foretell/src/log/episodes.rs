@@ -1,27 +1,27 @@
-//! Rows of a table become episodes: where they begin and end, what they may hold, and what is dropped.
+//! From rows of a table to episodes: where they begin and end, and which are dropped.
 
 use std::mem;
 use std::sync::Arc;
 
 use super::OnBadEpisode;
 use super::cell::{Cell, Problem};
+use super::episode_ids::EpisodeIds;
 use super::notes::Notes;
 use super::row::{RowReader, read, read_end, read_flag};
-use super::seen::Seen;
-use super::table::{Advance, Columns, Place, Table};
+use super::table::{Advance, Columns, Location, Table};
 use crate::data::{ActionObservation, Alphabet, End, Trajectory};
 use crate::error::{Error, Result};
 
 /// What a reader keeps from file to file.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Book {
+pub(super) struct ReadState {
     pub alphabet: Alphabet,
     pub notes: Notes,
     pub skipped: u64,
     pub first_skipped: Option<Arc<Error>>,
 }
 
-impl Book {
+impl ReadState {
     fn skip(&mut self, why: Error) {
         self.skipped += 1;
         self.first_skipped.get_or_insert(Arc::new(why));
@@ -31,7 +31,7 @@ impl Book {
 /// The episodes of one file.
 pub(super) trait Source: Send {
     /// The next episode, if there is one.
-    fn next(&mut self, book: &mut Book) -> Result<Option<Trajectory>>;
+    fn next(&mut self, state: &mut ReadState) -> Result<Option<Trajectory>>;
 }
 
 /// The episodes of a table.
@@ -42,11 +42,11 @@ pub(super) struct Episodes<T> {
     /// How many columns the table had when they were recognised.
     width: usize,
     on_bad: OnBadEpisode,
-    seen: Seen,
-    draft: Draft,
-    /// A row that may belong to the next episode and would spoil it.
-    stray: Option<Stray>,
-    /// The table stands on a row that is not yet taken.
+    ids: EpisodeIds,
+    partial: PartialEpisode,
+    /// A bad row that may belong to the next episode, which is then dropped.
+    unassigned: Option<UnassignedRow>,
+    /// The current row of the table is not yet used.
     waiting: bool,
     rows: u64,
     reader: RowReader,
@@ -54,7 +54,7 @@ pub(super) struct Episodes<T> {
 
 /// The episode in progress.
 #[derive(Default)]
-struct Draft {
+struct PartialEpisode {
     is_open: bool,
     id: String,
     /// The id, if it is a number in the file.
@@ -65,60 +65,60 @@ struct Draft {
     last_step: Option<i64>,
     end: Option<End>,
     /// Why it will be dropped.
-    bad: Option<Complaint>,
+    bad: Option<LocatedProblem>,
 }
 
-/// A row whose episode is not known.
-struct Stray {
-    complaint: Complaint,
-    /// It has already spoilt the episode before it.
-    counted: bool,
+/// A bad row whose episode is unknown.
+struct UnassignedRow {
+    located: LocatedProblem,
+    /// The episode before it is dropped because of it.
+    dropped_previous: bool,
 }
 
-/// A problem and where it is.
+/// A problem and its location.
 #[derive(Clone)]
-struct Complaint {
-    place: Place,
+struct LocatedProblem {
+    location: Location,
     problem: Problem,
 }
 
-impl Complaint {
+impl LocatedProblem {
     fn into_error(self, file: &str) -> Error {
         let Problem { problem, remedy } = self.problem;
-        match self.place {
-            Place::Line(line) => Error::input(file, Some(line), problem, remedy),
-            Place::Row(row) => Error::input(file, None, format!("row {row}: {problem}"), remedy),
+        match self.location {
+            Location::Line(line) => Error::input(file, Some(line), problem, remedy),
+            Location::Row(row) => Error::input(file, None, format!("row {row}: {problem}"), remedy),
         }
     }
 }
 
 impl<T: Table> Source for Episodes<T> {
-    fn next(&mut self, book: &mut Book) -> Result<Option<Trajectory>> {
+    fn next(&mut self, state: &mut ReadState) -> Result<Option<Trajectory>> {
         loop {
             if !mem::take(&mut self.waiting) {
                 match self.table.advance()? {
                     Advance::Row => self.rows += 1,
                     Advance::Malformed(problem) => {
                         self.rows += 1;
-                        self.stray(problem)?;
+                        self.reject_unassigned(problem)?;
                         continue;
                     }
-                    Advance::End => return self.finish(book),
+                    Advance::End => return self.finish(state),
                 }
                 if self.table.columns().len() != self.width {
-                    self.find_more_columns(book)?;
+                    self.find_more_columns(state)?;
                 }
             }
-            match self.belonging() {
-                Belonging::ToAnother if self.draft.is_open => {
+            match self.membership() {
+                Membership::Next if self.partial.is_open => {
                     self.waiting = true;
-                    if let Some(trajectory) = self.close(book) {
+                    if let Some(trajectory) = self.close(state) {
                         return Ok(Some(trajectory));
                     }
                 }
-                Belonging::Unknown(problem) => self.stray(problem)?,
+                Membership::Unknown(problem) => self.reject_unassigned(problem)?,
                 _ => {
-                    if let Err(problem) = self.take_row(&book.alphabet) {
+                    if let Err(problem) = self.take_row(&state.alphabet) {
                         self.reject(problem)?;
                     }
                 }
@@ -127,61 +127,62 @@ impl<T: Table> Source for Episodes<T> {
     }
 }
 
-/// To which episode a row belongs.
-enum Belonging {
-    ToThis,
-    ToAnother,
+/// The episode that a row belongs to.
+enum Membership {
+    Current,
+    Next,
     Unknown(Problem),
 }
 
 impl<T: Table> Episodes<T> {
     /// The episodes of `table`, from `file`.
-    pub fn new(file: String, mut table: T, on_bad: OnBadEpisode, book: &mut Book) -> Result<Episodes<T>> {
+    pub fn new(file: String, mut table: T, on_bad: OnBadEpisode, state: &mut ReadState) -> Result<Episodes<T>> {
         let columns = Columns::find(&file, table.columns())?;
         table.want(&columns.used())?;
-        book.notes.add_columns(&table, &columns);
+        state.notes.add_columns(&table, &columns);
         let width = table.columns().len();
-        let (seen, draft, stray, waiting, rows, reader) = Default::default();
-        Ok(Episodes { file, table, columns, width, on_bad, seen, draft, stray, waiting, rows, reader })
+        let (ids, partial, unassigned, waiting, rows, reader) = Default::default();
+        Ok(Episodes { file, table, columns, width, on_bad, ids, partial, unassigned, waiting, rows, reader })
     }
 
-    /// Keys that appear late may add rewards and ends; they may not change what the rows before meant.
-    fn find_more_columns(&mut self, book: &mut Book) -> Result<()> {
+    /// Keys that appear late may add rewards and ends, but must not change the meaning of earlier
+    /// rows.
+    fn find_more_columns(&mut self, state: &mut ReadState) -> Result<()> {
         let columns = Columns::find(&self.file, self.table.columns())?;
         if self.columns.contradict(&columns) {
             let new = self.table.columns()[self.width..].join(", ");
             let problem = Problem::new(format!("{new} appears first in this row"), "give every row the same keys");
-            return Err(Complaint { place: self.table.place(), problem }.into_error(&self.file));
+            return Err(LocatedProblem { location: self.table.location(), problem }.into_error(&self.file));
         }
-        book.notes.add_columns(&self.table, &columns);
+        state.notes.add_columns(&self.table, &columns);
         self.width = self.table.columns().len();
         self.columns = columns;
         Ok(())
     }
 
-    /// Whether this row belongs to the episode in progress, or begins another.
+    /// Whether this row belongs to the episode in progress, or begins the next.
     #[inline(always)]
-    fn belonging(&self) -> Belonging {
-        let is_another = match (self.columns.episode, self.columns.first) {
-            (Some(column), _) => return self.belonging_by_id(column),
+    fn membership(&self) -> Membership {
+        let is_next = match (self.columns.episode, self.columns.first) {
+            (Some(column), _) => return self.membership_by_id(column),
             (None, Some(column)) => self.table.cell(column).flag() == Ok(true),
-            (None, None) => self.draft.end.is_some(),
+            (None, None) => self.partial.end.is_some(),
         };
-        if is_another { Belonging::ToAnother } else { Belonging::ToThis }
+        if is_next { Membership::Next } else { Membership::Current }
     }
 
     #[inline(always)]
-    fn belonging_by_id(&self, column: usize) -> Belonging {
-        let draft = &self.draft;
+    fn membership_by_id(&self, column: usize) -> Membership {
+        let partial = &self.partial;
         match self.table.cell(column) {
-            Cell::Text(id) if draft.is_open && id == draft.id.as_bytes() => Belonging::ToThis,
-            Cell::Int(id) if draft.is_open && Some(id) == draft.id_number => Belonging::ToThis,
+            Cell::Text(id) if partial.is_open && id == partial.id.as_bytes() => Membership::Current,
+            Cell::Int(id) if partial.is_open && Some(id) == partial.id_number => Membership::Current,
             id => match id.name(&mut String::new()) {
-                Ok(id) if draft.is_open && id == draft.id => Belonging::ToThis,
-                Ok(_) => Belonging::ToAnother,
+                Ok(id) if partial.is_open && id == partial.id => Membership::Current,
+                Ok(_) => Membership::Next,
                 Err(problem) => {
                     let remedy = "give every row the name or number of its episode".into();
-                    Belonging::Unknown(Problem { remedy, ..problem.of(&self.table.columns()[column]) })
+                    Membership::Unknown(Problem { remedy, ..problem.of(&self.table.columns()[column]) })
                 }
             },
         }
@@ -189,53 +190,54 @@ impl<T: Table> Episodes<T> {
 
     /// Adds this row to the episode in progress, or begins one with it.
     fn take_row(&mut self, alphabet: &Alphabet) -> Result<(), Problem> {
-        self.begin_or_go_on()?;
-        let (table, columns, draft, reader) = (&self.table, &self.columns, &mut self.draft, &mut self.reader);
-        if draft.bad.is_some() {
-            draft.end = draft.end.or(read_end(table, columns).unwrap_or(None));
+        self.begin_or_continue()?;
+        let (table, columns, partial, reader) = (&self.table, &self.columns, &mut self.partial, &mut self.reader);
+        if partial.bad.is_some() {
+            partial.end = partial.end.or(read_end(table, columns).unwrap_or(None));
             return Ok(());
         }
-        if draft.end.is_some() {
-            let episode = if columns.episode.is_some() { format!("episode {:?}", draft.id) } else { "the episode".into() };
+        if partial.end.is_some() {
+            let episode = if columns.episode.is_some() { format!("episode {:?}", partial.id) } else { "the episode".into() };
             return Err(Problem::new(
                 format!("a row after the end of {episode}"),
                 "set terminated or truncated only in the last row of an episode",
             ));
         }
-        // first, because it tells where the next episode begins even if something else is wrong with the row
-        draft.end = read_end(table, columns)?;
-        if read_flag(table, columns.first)? && columns.episode.is_some() && !draft.steps.is_empty() {
-            let problem = format!("{} is true in the middle of episode {:?}", synonym(table, columns.first), draft.id);
+        // first, because it decides where the next episode begins even if something else is wrong
+        // with the row
+        partial.end = read_end(table, columns)?;
+        if read_flag(table, columns.first)? && columns.episode.is_some() && !partial.steps.is_empty() {
+            let problem = format!("{} is true in the middle of episode {:?}", synonym(table, columns.first), partial.id);
             return Err(Problem::new(problem, "set it only in the first row of an episode"));
         }
         if columns.step.is_some() {
-            draft.follow(read(table, columns.step, |cell| cell.step())?)?;
+            partial.check_step(read(table, columns.step, |cell| cell.step())?)?;
         }
         let action = reader.action(table, columns.action, alphabet)?;
-        let observation = reader.observation(table, &columns.observation, draft.end, alphabet)?;
+        let observation = reader.observation(table, &columns.observation, partial.end, alphabet)?;
         let reward = reader.reward(table, columns.reward)?;
         if columns.probability.is_some() {
-            draft.action_probabilities.push(read(table, columns.probability, Cell::probability)?);
+            partial.action_probabilities.push(read(table, columns.probability, Cell::probability)?);
         } else if columns.log_probability.is_some() {
-            draft.action_probabilities.push(read(table, columns.log_probability, Cell::log_probability)?);
+            partial.action_probabilities.push(read(table, columns.log_probability, Cell::log_probability)?);
         }
-        draft.steps.push(ActionObservation { action, observation });
-        draft.rewards.push(reward);
+        partial.steps.push(ActionObservation { action, observation });
+        partial.rewards.push(reward);
         Ok(())
     }
 
-    fn begin_or_go_on(&mut self) -> Result<(), Problem> {
-        let stray = self.stray.take();
-        if self.draft.is_open {
+    fn begin_or_continue(&mut self) -> Result<(), Problem> {
+        let unassigned = self.unassigned.take();
+        if self.partial.is_open {
             return Ok(());
         }
-        self.draft.is_open = true;
-        self.draft.bad = stray.map(|stray| stray.complaint);
+        self.partial.is_open = true;
+        self.partial.bad = unassigned.map(|unassigned| unassigned.located);
         let Some(column) = self.columns.episode else { return Ok(()) };
-        self.draft.id_number = if let Cell::Int(number) = self.table.cell(column) { Some(number) } else { None };
+        self.partial.id_number = if let Cell::Int(number) = self.table.cell(column) { Some(number) } else { None };
         let name = self.reader.id(&self.table, column)?;
-        self.draft.id.push_str(name);
-        if self.seen.insert(name) {
+        self.partial.id.push_str(name);
+        if self.ids.insert(name) {
             return Ok(());
         }
         Err(Problem::new(
@@ -246,57 +248,62 @@ impl<T: Table> Episodes<T> {
 
     /// A row of the episode in progress is bad.
     fn reject(&mut self, problem: Problem) -> Result<()> {
-        let complaint = Complaint { place: self.table.place(), problem };
+        let located = LocatedProblem { location: self.table.location(), problem };
         match self.on_bad {
-            OnBadEpisode::Fail => Err(complaint.into_error(&self.file)),
+            OnBadEpisode::Fail => Err(located.into_error(&self.file)),
             OnBadEpisode::Skip => {
-                self.draft.bad.get_or_insert(complaint);
+                self.partial.bad.get_or_insert(located);
                 Ok(())
             }
         }
     }
 
-    /// A row is bad, and it is not known whether it belongs to the episode in progress or to the next: it spoils both.
-    fn stray(&mut self, problem: Problem) -> Result<()> {
-        let complaint = Complaint { place: self.table.place(), problem: problem.clone() };
-        let in_progress = self.draft.is_open && self.draft.end.is_none();
+    /// A row is bad, and may belong to the episode in progress or to the next one: both are
+    /// dropped.
+    fn reject_unassigned(&mut self, problem: Problem) -> Result<()> {
+        let located = LocatedProblem { location: self.table.location(), problem: problem.clone() };
+        let in_progress = self.partial.is_open && self.partial.end.is_none();
         if in_progress || self.on_bad == OnBadEpisode::Fail {
             self.reject(problem)?;
         }
-        // without ids, an episode in progress goes on until a row says otherwise
+        // without ids, an episode in progress continues until a flag ends it
         if !in_progress || self.columns.episode.is_some() {
-            self.stray = Some(Stray { complaint, counted: in_progress });
+            self.unassigned = Some(UnassignedRow { located, dropped_previous: in_progress });
         }
         Ok(())
     }
 
     /// Ends the episode in progress; `None` if it is dropped.
-    fn close(&mut self, book: &mut Book) -> Option<Trajectory> {
-        let length = self.draft.steps.len();
+    fn close(&mut self, state: &mut ReadState) -> Option<Trajectory> {
+        let length = self.partial.steps.len();
         // the next episode is likely to be as long
-        let next = Draft { steps: Vec::with_capacity(length), rewards: Vec::with_capacity(length), ..Draft::default() };
-        let draft = mem::replace(&mut self.draft, next);
+        let next = PartialEpisode {
+            steps: Vec::with_capacity(length),
+            rewards: Vec::with_capacity(length),
+            ..PartialEpisode::default()
+        };
+        let partial = mem::replace(&mut self.partial, next);
         let fresh = mem::take(&mut self.reader.fresh);
-        if let Some(complaint) = draft.bad {
-            book.skip(complaint.into_error(&self.file));
+        if let Some(located) = partial.bad {
+            state.skip(located.into_error(&self.file));
             return None;
         }
         for action in fresh.actions() {
-            book.alphabet.intern_action(action);
+            state.alphabet.intern_action(action);
         }
         for symbol in fresh.observations() {
             match symbol.terminal {
-                true => book.alphabet.intern_terminal_observation(&symbol.name),
-                false => book.alphabet.intern_observation(&symbol.name),
+                true => state.alphabet.intern_terminal_observation(&symbol.name),
+                false => state.alphabet.intern_observation(&symbol.name),
             };
         }
-        book.notes.ends_without_flag += u64::from(draft.end.is_none());
-        let Draft { steps, rewards, action_probabilities, .. } = draft;
-        Some(Trajectory { steps, rewards, action_probabilities, end: draft.end.unwrap_or(End::Truncated) })
+        state.notes.ends_without_flag += u64::from(partial.end.is_none());
+        let PartialEpisode { steps, rewards, action_probabilities, .. } = partial;
+        Some(Trajectory { steps, rewards, action_probabilities, end: partial.end.unwrap_or(End::Truncated) })
     }
 
     /// The table has no more rows.
-    fn finish(&mut self, book: &mut Book) -> Result<Option<Trajectory>> {
+    fn finish(&mut self, state: &mut ReadState) -> Result<Option<Trajectory>> {
         if self.rows == 0 {
             return Err(Error::input(
                 &self.file,
@@ -305,22 +312,22 @@ impl<T: Table> Episodes<T> {
                 "leave the file out, or log at least one step",
             ));
         }
-        if self.draft.is_open
-            && let Some(trajectory) = self.close(book)
+        if self.partial.is_open
+            && let Some(trajectory) = self.close(state)
         {
             return Ok(Some(trajectory));
         }
-        if let Some(Stray { complaint, counted: false }) = self.stray.take() {
-            book.skip(complaint.into_error(&self.file));
+        if let Some(UnassignedRow { located, dropped_previous: false }) = self.unassigned.take() {
+            state.skip(located.into_error(&self.file));
         }
-        book.notes.files_taken_as_one_episode +=
+        state.notes.files_taken_as_one_episode +=
             u64::from(mem::take(&mut self.width) > 0 && self.columns.are_without_boundaries());
         Ok(None)
     }
 }
 
-impl Draft {
-    fn follow(&mut self, step: i64) -> Result<(), Problem> {
+impl PartialEpisode {
+    fn check_step(&mut self, step: i64) -> Result<(), Problem> {
         match self.last_step.replace(step) {
             Some(last) if last.checked_add(1) != Some(step) => Err(Problem::new(
                 format!("step {step} comes after step {last}"),

@@ -1,21 +1,21 @@
-//! One half of the episodes of logs, or the other.
+//! A random split of the episodes of logs into halves.
 
 use crate::rng::Seed;
 
-/// Which episodes belong to a half, while they are read in their order.
+/// Decides, episode by episode in order, which belong to one half.
 #[derive(Clone, Debug)]
-pub(super) struct Half {
+pub(super) struct HalfFilter {
     seed: Seed,
     other: bool,
     episode: u64,
 }
 
-impl Half {
-    pub(super) fn new(seed: Seed, other: bool) -> Half {
-        Half { seed, other, episode: 0 }
+impl HalfFilter {
+    pub(super) fn new(seed: Seed, other: bool) -> HalfFilter {
+        HalfFilter { seed, other, episode: 0 }
     }
 
-    /// What tells it from others.
+    /// Identifies the half.
     pub(super) fn identity(&self) -> (u64, bool) {
         (self.seed.0, self.other)
     }

@@ -1,4 +1,4 @@
-//! What tells logs from others, without reading them where they are files.
+//! The identity of logs, without reading their files.
 
 use std::fs;
 use std::path::Path;
@@ -7,22 +7,23 @@ use std::time::UNIX_EPOCH;
 use serde::Serialize;
 use xxhash_rust::xxh3::Xxh3;
 
-use super::half::Half;
-use super::{Logs, OnBadEpisode, Where};
+use super::half::HalfFilter;
+use super::{Logs, OnBadEpisode, Origin};
 use crate::data::{Alphabet, End, Trajectory};
 use crate::error::{Error, Result};
 
-/// What tells logs from others: names, sizes and times of change of files, or a digest of what is in memory.
+/// Identifies logs: names, sizes and modification times of files, or a digest of trajectories in
+/// memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Identity {
-    of: Of,
+    of: Content,
     #[serde(skip_serializing_if = "Option::is_none")]
     half: Option<(u64, bool)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-enum Of {
+enum Content {
     Files { files: Vec<File>, skips_bad_episodes: bool },
     Memory { digest: String },
 }
@@ -36,23 +37,23 @@ struct File {
 }
 
 impl Logs {
-    /// What tells these logs from others.
+    /// Identifies these logs, for example for a [`Checkpoint`](crate::Checkpoint).
     pub fn identity(&self) -> Result<Identity> {
-        let of = match &self.place {
-            Where::Files { paths, options } => Of::Files {
+        let of = match &self.origin {
+            Origin::Files { paths, options } => Content::Files {
                 files: paths.iter().map(|path| File::of(path)).collect::<Result<_>>()?,
                 skips_bad_episodes: options.on_bad == OnBadEpisode::Skip,
             },
-            Where::Memory { known, trajectories } => Of::Memory { digest: digest(&known.alphabet, trajectories) },
+            Origin::Memory { earlier, trajectories } => Content::Memory { digest: digest(&earlier.alphabet, trajectories) },
         };
-        Ok(Identity { of, half: self.half.as_ref().map(Half::identity) })
+        Ok(Identity { of, half: self.half.as_ref().map(HalfFilter::identity) })
     }
 }
 
 impl File {
     fn of(path: &Path) -> Result<File> {
         let metadata = fs::metadata(path).map_err(Error::io("read", path))?;
-        // Not every system knows when a file was changed.
+        // Not every system records modification times.
         let changed = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         let changed = changed.map(|since| (since.as_secs(), since.subsec_nanos()));
         Ok(File { name: path.display().to_string(), bytes: metadata.len(), changed })
@@ -69,7 +70,7 @@ fn digest(alphabet: &Alphabet, trajectories: &[Trajectory]) -> String {
             hash.update(&ao.action.0.to_le_bytes());
             hash.update(&ao.observation.0.to_le_bytes());
         }
-        // A missing reward is no number, and no reward is that.
+        // NaN stands for a missing reward; rewards are finite.
         let numbers = rewards.iter().map(|r| r.unwrap_or(f64::NAN)).chain(action_probabilities.iter().copied());
         numbers.for_each(|x| hash.update(&x.to_le_bytes()));
     }
@@ -84,7 +85,7 @@ mod tests {
     use crate::rng::Seed;
 
     #[test]
-    fn files_are_told_apart_by_name_size_and_time() {
+    fn files_are_identified_by_name_size_and_time() {
         let folder = tempfile::tempdir().unwrap();
         let [walks, copy] = ["walks.csv", "copy.csv"].map(|name| folder.path().join(name));
         let identity = |path: &Path| Logs::files([path], ReadOptions::default()).identity().unwrap();
@@ -103,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn trajectories_are_told_apart_by_what_they_hold() {
+    fn trajectories_in_memory_are_identified_by_their_content() {
         let mut alphabet = Alphabet::default();
         alphabet.intern_action("N");
         alphabet.intern_observation("wall");

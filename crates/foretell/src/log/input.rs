@@ -1,4 +1,4 @@
-//! Opening a log: its format and compression, by the name or, failing that, by the first bytes.
+//! Opening a log: its format and compression by the file name, or else by the first bytes.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -22,16 +22,17 @@ pub enum Format {
 }
 
 impl Format {
-    /// What the extension of a file tells, behind which there may be `.gz`; `None` where it is none that logs have.
+    /// The format by the extension of a file, which may be followed by `.gz`; `None` if it is not
+    /// one of a log.
     pub fn of_name(path: impl AsRef<Path>) -> Option<Format> {
         Kind::of(path.as_ref()).format
     }
 }
 
-/// What the name of a file says about it.
+/// Format and compression, by the name of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Kind {
-    /// `None` where the name does not tell.
+    /// `None` if the extension is unknown.
     pub format: Option<Format>,
     pub gzip: bool,
 }
@@ -58,7 +59,7 @@ pub(super) enum Opened {
     Parquet(File),
 }
 
-/// Whether a file begins as safetensors do: the length of a header, and the header, in JSON.
+/// Whether a file begins like safetensors: the length of a header, then the header in JSON.
 fn is_safetensors(begin: &[u8]) -> bool {
     matches!(begin.first_chunk(), Some(length) if u64::from_le_bytes(*length) < 1 << 40) && begin.get(8..10) == Some(b"{\"")
 }
@@ -103,7 +104,7 @@ pub(super) fn open(path: &Path) -> Result<Opened> {
 }
 
 const BUFFER: usize = 1 << 18; // large reads are few system calls; more than 256 KiB gains nothing
-const BOM: &[u8] = b"\xEF\xBB\xBF"; // spreadsheets put it before UTF-8
+const BOM: &[u8] = b"\xEF\xBB\xBF"; // spreadsheets write it before UTF-8
 
 /// The text of a file, unpacked.
 pub(super) struct Input {
@@ -133,7 +134,7 @@ impl Input {
         }
     }
 
-    /// The first bytes, which stay.
+    /// The first bytes, without consuming them.
     pub fn peek(&mut self) -> Result<&[u8]> {
         // two calls, because the borrow of the first would outlive its error
         if let Err(source) = self.bytes.fill_buf() {
@@ -156,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_tells_the_format() {
+    fn the_format_is_found_by_the_file_name() {
         let kind = |name: &str| Kind::of(Path::new(name));
         assert_eq!(kind("a.csv"), Kind { format: Some(Format::Csv), gzip: false });
         assert_eq!(kind("a.CSV.GZ"), Kind { format: Some(Format::Csv), gzip: true });

@@ -8,7 +8,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess
 
 use super::cell::{Cell, Problem, SEPARATOR};
 use super::input::Input;
-use super::table::{Advance, Place, Table};
+use super::table::{Advance, Location, Table};
 use crate::error::{Error, Result};
 
 /// A file with one JSON object per line.
@@ -17,7 +17,7 @@ pub(super) struct JsonLines {
     line: u64,
     bytes: Vec<u8>,
     row: Row,
-    /// The first row was read to learn the columns, and is still to be given.
+    /// The first row was read for its keys and is not yet returned.
     first: Option<Advance>,
 }
 
@@ -27,7 +27,7 @@ struct Row {
     columns: Vec<String>,
     indices: FxHashMap<String, usize>,
     values: Vec<Value>,
-    /// The strings of this line, end to end.
+    /// The strings of this line, concatenated.
     text: String,
 }
 
@@ -91,8 +91,8 @@ impl Table for JsonLines {
         }
     }
 
-    fn place(&self) -> Place {
-        Place::Line(self.line)
+    fn location(&self) -> Location {
+        Location::Line(self.line)
     }
 }
 
@@ -177,10 +177,10 @@ impl Visitor<'_> for Key<'_> {
     }
 }
 
-/// Reads a value; its text goes behind the text there is.
+/// Reads a value and appends its text.
 struct Text<'t> {
     text: &'t mut String,
-    /// In how many arrays the value is.
+    /// Nesting depth of arrays.
     depth: usize,
 }
 
@@ -280,7 +280,7 @@ mod tests {
         let mut rows = Vec::new();
         while let Advance::Row = table.advance().unwrap() {
             let cells: Vec<_> = (0..table.columns().len()).map(|column| table.cell(column).to_string()).collect();
-            rows.push(format!("{:?} {}", table.place(), cells.join(" ")));
+            rows.push(format!("{:?} {}", table.location(), cells.join(" ")));
         }
         assert_eq!(
             rows,

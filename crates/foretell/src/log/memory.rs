@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::episodes::{Book, Source};
+use super::episodes::{ReadState, Source};
 use crate::data::{ActionObservation, Alphabet, End, Trajectory, Translation};
 use crate::error::{Error, Result};
 
@@ -15,14 +15,14 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// Adds the names of `from` that are new behind those of `to`.
+    /// Appends the names of `from` that are new to `to`.
     pub fn new(from: &Alphabet, trajectories: Arc<[Trajectory]>, to: &mut Alphabet) -> Memory {
         let translation = Translation::adding(from, to);
         let is_terminal = from.observations().iter().map(|symbol| symbol.terminal).collect();
         Memory { trajectories, next: 0, translation, is_terminal }
     }
 
-    /// The trajectory in the reader's alphabet, if it is one that a file could hold.
+    /// The trajectory in the reader's alphabet, if it is valid.
     fn translate(&self, trajectory: &Trajectory) -> Result<Trajectory, String> {
         let Trajectory { steps, rewards, action_probabilities, end } = trajectory;
         if rewards.len() != steps.len() {
@@ -54,13 +54,13 @@ impl Memory {
 }
 
 impl Source for Memory {
-    fn next(&mut self, _: &mut Book) -> Result<Option<Trajectory>> {
+    fn next(&mut self, _: &mut ReadState) -> Result<Option<Trajectory>> {
         let Some(trajectory) = self.trajectories.get(self.next) else { return Ok(None) };
         self.next += 1;
         self.translate(trajectory).map(Some).map_err(|problem| {
             Error::data(
                 format!("trajectory {} in memory has {problem}", self.next - 1),
-                "build it with the alphabet that goes with it",
+                "build its steps with the alphabet that is given with it",
             )
         })
     }

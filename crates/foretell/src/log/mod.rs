@@ -2,17 +2,17 @@
 //!
 //! | column | holds |
 //! |---|---|
-//! | `episode_id` | rows of one episode stand together; without it, flags divide the file |
+//! | `episode_id` | rows of one episode must be consecutive; without it, flags divide the file |
 //! | `step` | goes up by 1 within an episode; without it, rows are in order |
 //! | `action` | a name or an integer |
-//! | `observation` | what answered the action; several `observation_*` columns make one symbol |
+//! | `observation` | the observation after the action; several `observation_*` columns make one symbol |
 //! | `reward` | a number, or empty |
-//! | `terminated`, `truncated` | true in the last row, where it ends that way |
-//! | `action_prob` or `action_logp` | how likely the logging policy was to take the action |
+//! | `terminated`, `truncated` | true in the last row of an episode that ends that way |
+//! | `action_prob` or `action_logp` | probability of the action under the behaviour policy, or its logarithm |
 //!
-//! Only `action` and `observation` are required. The names Gymnasium, Minari, RLlib, d3rlpy and RLDS use are recognised.
-//! Nothing is repaired: what cannot be read is an error that names file, line, value and remedy, or, with
-//! [`OnBadEpisode::Skip`], drops the whole episode and is counted.
+//! Only `action` and `observation` are required. The names Gymnasium, Minari, RLlib, d3rlpy and
+//! RLDS use are recognised. Nothing is repaired. What cannot be read is an error with file, line,
+//! value and remedy; with [`OnBadEpisode::Skip`], the whole episode is dropped and counted instead.
 
 mod cell;
 mod input;
@@ -24,10 +24,10 @@ mod jsonl;
 mod batches;
 #[cfg(feature = "parquet")]
 mod parquet;
-mod recent;
+mod parse_cache;
 mod row;
 mod notes;
-mod seen;
+mod episode_ids;
 mod episodes;
 mod memory;
 mod rewarded;
@@ -45,17 +45,17 @@ use serde::{Deserialize, Serialize};
 use crate::data::{Alphabet, Trajectory};
 use crate::error::{Error, Result};
 use crate::rng::Seed;
-use episodes::{Book, Episodes, Source};
-use half::Half;
+use episodes::{Episodes, ReadState, Source};
+use half::HalfFilter;
 use input::Opened;
 use memory::Memory;
-use rewarded::Rewarded;
+use rewarded::RewardedAlphabet;
 
 pub use identity::Identity;
 pub use input::Format;
 pub use names::expand;
 pub use notes::Notes;
-pub use summary::{ActionCount, Lengths, ObservationCount, Rare, Rewards, Summary};
+pub use summary::{ActionCount, Lengths, ObservationCount, RareSymbols, Rewards, Summary};
 pub use table::unused_columns;
 pub use write::Writer;
 
@@ -76,7 +76,7 @@ pub struct ReadOptions {
     pub on_bad: OnBadEpisode,
 }
 
-/// A collection of trajectories that can be read as often as needed: files, or what is in memory.
+/// A collection of trajectories, in files or in memory, that can be read repeatedly.
 ///
 /// ```
 /// use foretell::{Alphabet, End, Logs, Trajectory};
@@ -94,19 +94,19 @@ pub struct ReadOptions {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Logs {
-    place: Where,
-    half: Option<Half>,
+    origin: Origin,
+    half: Option<HalfFilter>,
 }
 
 #[derive(Clone, Debug)]
-enum Where {
+enum Origin {
     Files {
         paths: Arc<[PathBuf]>,
         options: ReadOptions,
     },
-    /// What was read before, and what was noticed then.
+    /// Trajectories that were read before, and the state of their reader.
     Memory {
-        known: Arc<Book>,
+        earlier: Arc<ReadState>,
         trajectories: Arc<[Trajectory]>,
     },
 }
@@ -114,92 +114,94 @@ enum Where {
 impl Logs {
     /// The trajectories of all these files, in order.
     pub fn files<P: Into<PathBuf>>(paths: impl IntoIterator<Item = P>, options: ReadOptions) -> Logs {
-        Logs { place: Where::Files { paths: paths.into_iter().map(Into::into).collect(), options }, half: None }
+        Logs { origin: Origin::Files { paths: paths.into_iter().map(Into::into).collect(), options }, half: None }
     }
 
-    /// Trajectories that are already there; `alphabet` names what they hold.
+    /// Trajectories in memory; `alphabet` names their symbols.
     pub fn memory(alphabet: Alphabet, trajectories: Vec<Trajectory>) -> Logs {
-        Logs::read_before(Book { alphabet, ..Book::default() }, trajectories)
+        Logs::read_before(ReadState { alphabet, ..ReadState::default() }, trajectories)
     }
 
-    fn read_before(book: Book, trajectories: Vec<Trajectory>) -> Logs {
-        Logs { place: Where::Memory { known: Arc::new(book), trajectories: trajectories.into() }, half: None }
+    fn read_before(state: ReadState, trajectories: Vec<Trajectory>) -> Logs {
+        Logs { origin: Origin::Memory { earlier: Arc::new(state), trajectories: trajectories.into() }, half: None }
     }
 
-    /// The trajectories of a table in memory, with the columns that files have; errors call it `name`. It is read once, here.
+    /// The trajectories of a table in memory, with the same columns as files; it is called `name`
+    /// in errors. It is read once, here.
     #[cfg(feature = "parquet")]
     pub fn table(name: &str, batches: Vec<arrow_array::RecordBatch>, options: ReadOptions) -> Result<Logs> {
-        let mut book = Book::default();
+        let mut state = ReadState::default();
         let mut episodes =
-            Episodes::new(name.to_string(), batches::Batches::new(name.to_string(), batches), options.on_bad, &mut book)?;
+            Episodes::new(name.to_string(), batches::Batches::new(name.to_string(), batches), options.on_bad, &mut state)?;
         let mut trajectories = Vec::new();
-        while let Some(trajectory) = episodes.next(&mut book)? {
+        while let Some(trajectory) = episodes.next(&mut state)? {
             trajectories.push(trajectory);
         }
-        Ok(Logs::read_before(book, trajectories))
+        Ok(Logs::read_before(state, trajectories))
     }
 
-    /// A half of the trajectories, drawn at random, or the other half: each goes to one of the two.
+    /// A random half of the trajectories, or the other half: each trajectory is in exactly one.
     pub fn half(&self, seed: Seed, other: bool) -> Logs {
-        Logs { place: self.place.clone(), half: Some(Half::new(seed, other)) }
+        Logs { origin: self.origin.clone(), half: Some(HalfFilter::new(seed, other)) }
     }
 
-    /// Starts to read. The reader's alphabet begins with `alphabet`, and new names are added behind. If it
-    /// [observes rewards](Alphabet::observes_rewards), so do the observations read.
+    /// Starts to read. The reader's alphabet begins with `alphabet`, and new names are appended. If
+    /// it [observes rewards](Alphabet::observes_rewards), so do the observations read.
     pub fn open(&self, alphabet: Alphabet) -> Result<Reader> {
         self.open_at(alphabet, Position::default())
     }
 
-    /// All trajectories, over an alphabet that must know their actions; errors say that `whose` it is does not.
+    /// All trajectories, over an alphabet that must contain their actions; `whose` names its owner
+    /// in errors.
     pub fn episodes_for(&self, known: &Alphabet, whose: &str) -> Result<Vec<Trajectory>> {
         let mut reader = self.open(known.clone())?;
         let episodes = reader.by_ref().collect::<Result<_>>()?;
         match reader.alphabet().actions()[known.actions().len()..].first() {
             Some(name) => {
-                let problem = format!("the logs have the action {name:?}, which the {whose} does not know");
-                Err(Error::data(problem, "learn from logs that have it"))
+                let problem = format!("the logs have the action {name:?}, which is unknown to the {whose}");
+                Err(Error::data(problem, "learn from logs that contain it"))
             }
             None => Ok(episodes),
         }
     }
 
-    /// [`Logs::open`] at a place where another reader, whose alphabet this is, has been.
+    /// [`Logs::open`] at the position of an earlier reader, whose alphabet this is.
     pub(crate) fn open_at(&self, alphabet: Alphabet, position: Position) -> Result<Reader> {
-        let told = matches!(&self.place, Where::Memory { known, .. } if known.alphabet.observes_rewards());
-        let (rewarded, alphabet) = match alphabet.observes_rewards() && !told {
+        let already_included = matches!(&self.origin, Origin::Memory { earlier, .. } if earlier.alphabet.observes_rewards());
+        let (rewarded, alphabet) = match alphabet.observes_rewards() && !already_included {
             true => {
-                let (rewarded, plain) = Rewarded::new(alphabet);
+                let (rewarded, plain) = RewardedAlphabet::new(alphabet);
                 (Some(rewarded), plain)
             }
             false => (None, alphabet),
         };
-        let mut book = Book { alphabet, ..Book::default() };
+        let mut state = ReadState { alphabet, ..ReadState::default() };
         let file = position.file as usize;
-        let mut sources = match &self.place {
-            Where::Files { paths, .. } if paths.is_empty() => {
+        let mut sources = match &self.origin {
+            Origin::Files { paths, .. } if paths.is_empty() => {
                 return Err(Error::data("no log files were given", "name at least one"));
             }
-            Where::Files { paths, options } => {
-                let open = paths.get(file).map(|path| open(path, *options, &mut book)).transpose()?;
+            Origin::Files { paths, options } => {
+                let open = paths.get(file).map(|path| open(path, *options, &mut state)).transpose()?;
                 Sources { open, paths: paths.clone(), opened: file + 1, options: *options, taken: 0 }
             }
-            Where::Memory { known, trajectories } => {
-                let memory = Memory::new(&known.alphabet, trajectories.clone(), &mut book.alphabet);
-                book = Book { alphabet: book.alphabet, ..(**known).clone() };
+            Origin::Memory { earlier, trajectories } => {
+                let memory = Memory::new(&earlier.alphabet, trajectories.clone(), &mut state.alphabet);
+                state = ReadState { alphabet: state.alphabet, ..(**earlier).clone() };
                 let open = (file == 0).then(|| Box::new(memory) as Box<dyn Source>);
                 Sources { open, paths: Arc::default(), opened: 0, options: ReadOptions::default(), taken: 0 }
             }
         };
         while sources.taken < position.episode {
-            if sources.next(&mut book)?.is_none() {
+            if sources.next(&mut state)?.is_none() {
                 return Err(Error::data(
                     "the logs are shorter than they were",
-                    "begin anew, without what is left of earlier work",
+                    "start again, without the checkpoint of earlier work",
                 ));
             }
         }
-        book.skipped = book.skipped.max(position.skipped);
-        Ok(Reader { sources, book, rewarded, half: self.half.clone() })
+        state.skipped = state.skipped.max(position.skipped);
+        Ok(Reader { sources, state, rewarded, half: self.half.clone() })
     }
 }
 
@@ -208,14 +210,14 @@ impl Logs {
 /// It ends at the first error.
 pub struct Reader {
     sources: Sources,
-    /// The names that stand in the logs, and what was noticed.
-    book: Book,
-    /// Where observations are to tell rewards.
-    rewarded: Option<Rewarded>,
-    half: Option<Half>,
+    /// The names as the logs have them, and notes.
+    state: ReadState,
+    /// The alphabet to use where observations include rewards.
+    rewarded: Option<RewardedAlphabet>,
+    half: Option<HalfFilter>,
 }
 
-/// The source that is being read, and the files behind it.
+/// The source that is being read, and the remaining files.
 struct Sources {
     open: Option<Box<dyn Source>>,
     paths: Arc<[PathBuf]>,
@@ -225,10 +227,10 @@ struct Sources {
     taken: u64,
 }
 
-/// A place between two trajectories of logs.
+/// A position between two trajectories of logs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Position {
-    /// The file that is being read, and how many trajectories of it have been.
+    /// The file that is being read, and the number of its trajectories read so far.
     file: u64,
     episode: u64,
     /// Bad episodes dropped so far.
@@ -236,55 +238,55 @@ pub(crate) struct Position {
 }
 
 impl Position {
-    /// After so many trajectories in memory.
+    /// The position after `episode` trajectories in memory.
     pub(crate) fn of_episode(episode: u64) -> Position {
         Position { episode, ..Position::default() }
     }
 }
 
 impl Reader {
-    /// The names of what was read so far, behind those it began with.
+    /// The names it began with, followed by those read so far.
     pub fn alphabet(&self) -> &Alphabet {
-        self.rewarded.as_ref().map_or(&self.book.alphabet, Rewarded::alphabet)
+        self.rewarded.as_ref().map_or(&self.state.alphabet, RewardedAlphabet::alphabet)
     }
 
     /// The alphabet, once everything is read.
     pub fn into_alphabet(self) -> Alphabet {
-        self.rewarded.map_or(self.book.alphabet, Rewarded::into_alphabet)
+        self.rewarded.map_or(self.state.alphabet, RewardedAlphabet::into_alphabet)
     }
 
-    /// Where it is.
+    /// Its position.
     pub(crate) fn position(&self) -> Position {
         let Sources { open, paths, opened, taken, .. } = &self.sources;
         let (file, episode) = match open {
             Some(_) => (opened.saturating_sub(1), *taken),
             None => (paths.len().max(1), 0),
         };
-        Position { file: file as u64, episode, skipped: self.book.skipped }
+        Position { file: file as u64, episode, skipped: self.state.skipped }
     }
 
     /// How many episodes were dropped so far.
     pub fn skipped(&self) -> u64 {
-        self.book.skipped
+        self.state.skipped
     }
 
     /// Why the first of them was dropped.
     pub fn first_skipped(&self) -> Option<&Error> {
-        self.book.first_skipped.as_deref()
+        self.state.first_skipped.as_deref()
     }
 
-    /// What was noticed so far that is no error.
+    /// Notes so far on what is no error.
     pub fn notes(&self) -> &Notes {
-        &self.book.notes
+        &self.state.notes
     }
 }
 
 impl Reader {
-    /// The next trajectory of those to be read, as it stands in the logs.
+    /// The next trajectory of the half that is read, with the observations of the logs.
     fn next_plain(&mut self) -> Result<Option<Trajectory>> {
         loop {
-            let next = self.sources.next(&mut self.book)?;
-            if next.is_none() || self.half.as_mut().is_none_or(Half::takes_next) {
+            let next = self.sources.next(&mut self.state)?;
+            if next.is_none() || self.half.as_mut().is_none_or(HalfFilter::takes_next) {
                 return Ok(next);
             }
         }
@@ -296,7 +298,7 @@ impl Iterator for Reader {
 
     fn next(&mut self) -> Option<Result<Trajectory>> {
         let next = self.next_plain().and_then(|z| match (&mut self.rewarded, z) {
-            (Some(rewarded), Some(z)) => rewarded.tell(z, &self.book.alphabet).map(Some),
+            (Some(rewarded), Some(z)) => rewarded.include_rewards(z, &self.state.alphabet).map(Some),
             (_, z) => Ok(z),
         });
         let next = next.transpose();
@@ -309,15 +311,15 @@ impl Iterator for Reader {
 }
 
 impl Sources {
-    fn next(&mut self, book: &mut Book) -> Result<Option<Trajectory>> {
+    fn next(&mut self, state: &mut ReadState) -> Result<Option<Trajectory>> {
         while let Some(source) = &mut self.open {
-            if let Some(trajectory) = source.next(book)? {
+            if let Some(trajectory) = source.next(state)? {
                 self.taken += 1;
                 return Ok(Some(trajectory));
             }
             self.taken = 0;
             self.open = match self.paths.get(self.opened) {
-                Some(path) => Some(open(path, self.options, book)?),
+                Some(path) => Some(open(path, self.options, state)?),
                 None => None,
             };
             self.opened += 1;
@@ -326,15 +328,15 @@ impl Sources {
     }
 }
 
-fn open(path: &Path, options: ReadOptions, book: &mut Book) -> Result<Box<dyn Source>> {
+fn open(path: &Path, options: ReadOptions, state: &mut ReadState) -> Result<Box<dyn Source>> {
     let file = path.display().to_string();
     match input::open(path)? {
-        Opened::Csv(input) => Ok(Box::new(Episodes::new(file, csv::Csv::open(input)?, options.on_bad, book)?)),
-        Opened::JsonLines(input) => Ok(Box::new(Episodes::new(file, jsonl::JsonLines::open(input)?, options.on_bad, book)?)),
+        Opened::Csv(input) => Ok(Box::new(Episodes::new(file, csv::Csv::open(input)?, options.on_bad, state)?)),
+        Opened::JsonLines(input) => Ok(Box::new(Episodes::new(file, jsonl::JsonLines::open(input)?, options.on_bad, state)?)),
         #[cfg(feature = "parquet")]
         Opened::Parquet(input) => {
             let table = parquet::Parquet::open(file.clone(), input)?;
-            Ok(Box::new(Episodes::new(file, table, options.on_bad, book)?))
+            Ok(Box::new(Episodes::new(file, table, options.on_bad, state)?))
         }
         #[cfg(not(feature = "parquet"))]
         Opened::Parquet(_) => Err(Error::input(

@@ -7,8 +7,9 @@ use std::{fs, io};
 use super::Format;
 use crate::error::{Error, Result};
 
-/// The files that a path stands for: the logs in a folder, what matches a pattern such as `logs/*.csv`, or the file itself. Numbers in
-/// names count as numbers: `part-2` comes before `part-10`.
+/// The files that a path stands for: the logs in a folder, the matches of a pattern such as
+/// `logs/*.csv`, or the file itself. Numbers in names are sorted as numbers: `part-2` before
+/// `part-10`.
 pub fn expand(argument: &Path) -> Result<Vec<PathBuf>> {
     if argument.is_dir() {
         return in_folder(argument);
@@ -29,20 +30,20 @@ pub fn expand(argument: &Path) -> Result<Vec<PathBuf>> {
     Ok(files.collect::<Result<Vec<_>>>()?.concat())
 }
 
-/// The logs in a folder, without those in folders inside it.
+/// The logs in a folder, without those in subfolders.
 fn in_folder(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut logs = entries(folder)?;
     logs.retain(|path| Format::of_name(path).is_some() && !is_hidden(&name(path)) && path.is_file());
     if logs.is_empty() {
         let endings = "names that end in .csv, .jsonl, .ndjson or .parquet, the first three also .gz";
-        let problem = format!("the folder {} has no logs in it", folder.display());
+        let problem = format!("the folder {} contains no logs", folder.display());
         return Err(Error::data(problem, format!("looked for {endings}")));
     }
     logs.sort_by(|a, b| by_number(&name(a), &name(b)));
     Ok(logs)
 }
 
-/// All that matches a pattern, in order.
+/// All matches of a pattern, in order.
 fn matching(pattern: &Path) -> Result<Vec<PathBuf>> {
     let mut found = vec![PathBuf::new()];
     for part in pattern.components() {
@@ -63,7 +64,7 @@ fn matching(pattern: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// What is in a folder; the empty path is where we are.
+/// The entries of a folder; the empty path is the current directory.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     let place = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let entries = fs::read_dir(place).and_then(|entries| entries.collect::<io::Result<Vec<_>>>());
@@ -87,7 +88,8 @@ fn is_pattern(part: Component<'_>) -> bool {
     matches!(part, Component::Normal(text) if text.to_string_lossy().contains(['*', '?', '[']))
 }
 
-/// Whether a name fits a pattern of `*` (anything), `?` (one character), `[a-z]` and `[!a-z]` (one of these, none of them).
+/// Whether a name fits a pattern of `*` (anything), `?` (one character), `[a-z]` and `[!a-z]` (one
+/// of these, none of them).
 fn fits(pattern: &[char], name: &[char]) -> bool {
     match pattern {
         [] => name.is_empty(),
@@ -102,7 +104,7 @@ fn fits(pattern: &[char], name: &[char]) -> bool {
     }
 }
 
-/// Where the set behind a `[` ends. A `]` that comes first is one of the set.
+/// Where the set after a `[` ends. A `]` that comes first belongs to the set.
 fn closing(set: &[char]) -> Option<usize> {
     let first = 1 + usize::from(set.starts_with(&['!']));
     (first..set.len()).find(|&i| set[i] == ']')
@@ -120,7 +122,7 @@ fn is_in(set: &[char], c: char) -> bool {
     found == wanted
 }
 
-/// The order of names in which numbers count as numbers: `part-2` comes before `part-10`.
+/// Compares names, with numbers in them compared as numbers: `part-2` before `part-10`.
 fn by_number(a: &str, b: &str) -> Ordering {
     let (mut x, mut y) = (a, b);
     while let (Some(p), Some(q)) = (x.chars().next(), y.chars().next()) {
@@ -152,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_in_names_count_as_numbers() {
+    fn numbers_in_names_are_sorted_as_numbers() {
         let order = ["1", "2.csv", "10.csv", "a", "a-b", "part-02", "part-2", "part-2b", "part-10", "part-18446744073709551616"];
         for pair in order.windows(2) {
             assert_eq!(by_number(pair[0], pair[1]), Ordering::Less, "{pair:?}");
@@ -203,7 +205,10 @@ mod tests {
         let files = ["logs/b-10.csv", "logs/b-9.csv.gz", "logs/A.PARQUET", "logs/notes.txt", "logs/.b-1.csv", "logs/in/c.csv"];
         assert_eq!(expanded(&files, "logs").unwrap(), ["logs/A.PARQUET", "logs/b-9.csv.gz", "logs/b-10.csv"]);
         let said = expanded(&["logs/notes.txt"], "logs").unwrap_err();
-        assert!(said.starts_with("the folder ") && said.contains("no logs in it; looked for names that end in .csv"), "{said}");
+        assert!(
+            said.starts_with("the folder ") && said.contains("contains no logs; looked for names that end in .csv"),
+            "{said}"
+        );
     }
 
     #[test]
@@ -218,8 +223,8 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_that_very_name_is_meant() {
+    fn a_file_with_exactly_that_name_is_preferred_to_a_pattern() {
         assert_eq!(expanded(&["a*.csv", "ab.csv"], "a*.csv").unwrap(), ["a*.csv"]);
-        assert_eq!(expanded(&[], "missing.csv").unwrap(), ["missing.csv"], "which reading it will tell");
+        assert_eq!(expanded(&[], "missing.csv").unwrap(), ["missing.csv"], "an error comes when it is read");
     }
 }

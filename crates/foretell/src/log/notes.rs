@@ -1,23 +1,23 @@
-//! What a reader noticed that is no error.
+//! Notes of a reader on what is no error.
 
 use serde::Serialize;
 
 use super::table::{Columns, Table};
 
-/// What a reader noticed that is no error, but that the user should know.
+/// Notes of a reader: no errors, but the user should know.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Notes {
     /// Which column was read as what: `observation ← new_obs`.
     pub columns: Vec<String>,
     /// Columns that were not read.
     pub ignored_columns: Vec<String>,
-    /// Episodes whose last row has no flag; they are taken as truncated.
+    /// Episodes whose last row has no flag; they are read as truncated.
     pub ends_without_flag: u64,
-    /// Files in which nothing tells where an episode begins or ends, each taken as one episode.
+    /// Files without a column that marks where episodes begin or end; each is read as one episode.
     pub files_taken_as_one_episode: u64,
     /// A column `done` was read as terminated.
     pub done_as_terminated: bool,
-    /// The observation may stand beside the action that followed it, not the one it answers.
+    /// The observation of a row may have come before its action, not after it.
     pub unsure_timing: bool,
 }
 
@@ -33,13 +33,13 @@ impl Notes {
         say(
             self.files_taken_as_one_episode > 0,
             format!(
-                "{} file(s) have no column that tells episodes apart; each is taken as one episode",
+                "{} file(s) have no column that separates episodes; each is read as one episode",
                 self.files_taken_as_one_episode
             ),
         );
         say(
             self.ends_without_flag > 0,
-            format!("{} episode(s) end without a flag and are taken as truncated", self.ends_without_flag),
+            format!("{} episode(s) end without a flag and are read as truncated", self.ends_without_flag),
         );
         say(
             self.done_as_terminated,
@@ -47,7 +47,7 @@ impl Notes {
         );
         say(
             self.unsure_timing,
-            "each row's observation is read as the answer to its action; if it is what the action was chosen on, shift it by one row"
+            "each row's observation is read as what followed its action; if the action was chosen on it, shift it by one row"
                 .into(),
         );
         say(!self.ignored_columns.is_empty(), format!("columns not read: {}", self.ignored_columns.join(", ")));

@@ -8,7 +8,7 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReader
 
 use super::batches::Cells;
 use super::cell::Cell;
-use super::table::{Advance, Place, Table};
+use super::table::{Advance, Location, Table};
 use crate::error::{Error, Result};
 
 /// A Parquet file, read batch by batch.
@@ -18,16 +18,16 @@ pub(super) struct Parquet {
     metadata: ArrowReaderMetadata,
     columns: Vec<String>,
     batches: Option<ParquetRecordBatchReader>,
-    /// For each column, where it is among those that are read.
+    /// For each column, its index among those that are read.
     slots: Vec<Option<usize>>,
     cells: Vec<Cells>,
-    /// Rows in this batch, which of them this is, and how many were in the batches before.
+    /// Rows in this batch, the current one, and rows in the batches before.
     len: usize,
     row: usize,
     before: u64,
 }
 
-const BATCH: usize = 1 << 12; // rows; a batch of the columns we want fits the cache
+const BATCH: usize = 1 << 12; // rows; a batch of the columns that are read fits the cache
 
 impl Parquet {
     /// Reads the schema.
@@ -94,12 +94,13 @@ impl Table for Parquet {
         }
     }
 
-    fn place(&self) -> Place {
-        Place::Row(self.before + self.row as u64 + 1)
+    fn location(&self) -> Location {
+        Location::Row(self.before + self.row as u64 + 1)
     }
 }
 
-/// The parquet crate has assertions that a broken file can trip; such a file is an error like any other.
+/// The parquet crate has assertions that a broken file can trip; such a file is an error like any
+/// other.
 fn guard<R, E: std::fmt::Display>(name: &str, read: impl FnOnce() -> Result<R, E>) -> Result<R> {
     match panic::catch_unwind(AssertUnwindSafe(read)) {
         Ok(result) => result.map_err(|error| broken(name, &error)),
@@ -178,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_is_an_error() {
+    fn a_column_that_cannot_be_a_name_is_an_error() {
         let mut list = ListBuilder::new(Int32Builder::new());
         list.append_value([Some(1), Some(2)]);
         let columns: [(ArrayRef, &str); 4] = [

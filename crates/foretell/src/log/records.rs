@@ -1,7 +1,7 @@
-//! Bytes become records of fields, as RFC 4180 has it.
+//! From bytes to records of fields, as RFC 4180 defines them.
 //!
-//! The csv crate does this too, at 5 to 7 million rows a second; eight bytes at a time it is several times faster, lines
-//! are counted exactly, and a quote that is never closed is an error.
+//! The csv crate does this too, at 5 to 7 million rows a second; eight bytes at a time it is
+//! several times faster, lines are counted exactly, and a quote that is never closed is an error.
 
 use std::io::Read;
 
@@ -21,7 +21,7 @@ pub(super) struct Records {
     bounds: Vec<(usize, usize)>,
     unquoted: Vec<u8>,
     is_quoted: bool,
-    /// Where this record and the next begin, counted from 1.
+    /// The lines where this record and the next begin, counted from 1.
     line: u64,
     next_line: u64,
 }
@@ -33,8 +33,8 @@ pub(super) enum Record {
     End,
 }
 
-/// Where a record ends in the bytes it was looked for in.
-enum Cut {
+/// Where a record ends in the buffer.
+enum RecordEnd {
     /// The next record begins here.
     At(usize),
     /// The bytes end before the record does.
@@ -43,9 +43,9 @@ enum Cut {
     Malformed(&'static str),
 }
 
-/// Bytes read at a time; few in unit tests, so that records lie across the border.
+/// Bytes read at a time; few in unit tests, so that records cross the boundary.
 const CHUNK: usize = if cfg!(test) { 16 } else { 1 << 18 };
-/// A record that is longer than this is a quote that was not closed.
+/// A longer record means that a quote was not closed.
 const LONGEST: usize = 1 << 24;
 
 impl Records {
@@ -86,7 +86,7 @@ impl Records {
         (0..self.len()).map(|i| self.field(i))
     }
 
-    /// Where this record begins, counted from 1.
+    /// The line where this record begins, counted from 1.
     pub fn line(&self) -> u64 {
         self.line
     }
@@ -98,12 +98,12 @@ impl Records {
             self.line = self.next_line;
             self.is_quoted = false;
             let mut cut = self.split_plain();
-            if let Cut::Quoted = cut {
+            if let RecordEnd::Quoted = cut {
                 self.is_quoted = true;
                 cut = self.split_quoted();
             }
             match cut {
-                Cut::At(next) => {
+                RecordEnd::At(next) => {
                     self.next_line += u64::from(!self.is_quoted);
                     self.begin = next;
                     let is_blank = self.bounds.len() == 1 && self.bounds[0].0 == self.bounds[0].1 && !self.is_quoted;
@@ -111,17 +111,17 @@ impl Records {
                         return Ok(Record::Fields);
                     }
                 }
-                Cut::NeedMore if self.at_end && self.begin == self.buffer.len() => return Ok(Record::End),
-                Cut::NeedMore => self.fill()?,
-                Cut::Malformed(problem) => return Ok(self.pass_line(problem)),
-                Cut::Quoted => unreachable!("split_quoted understands quotes"),
+                RecordEnd::NeedMore if self.at_end && self.begin == self.buffer.len() => return Ok(Record::End),
+                RecordEnd::NeedMore => self.fill()?,
+                RecordEnd::Malformed(problem) => return Ok(self.skip_line(problem)),
+                RecordEnd::Quoted => unreachable!("split_quoted understands quotes"),
             }
         }
     }
 
     /// Divides a record without quotes.
     #[inline]
-    fn split_plain(&mut self) -> Cut {
+    fn split_plain(&mut self) -> RecordEnd {
         self.bounds.clear();
         let bytes = &self.buffer[self.begin..];
         let mut field = self.begin;
@@ -134,10 +134,10 @@ impl Records {
                 marks &= marks - 1;
                 let end = self.begin + here;
                 match bytes[here] {
-                    b'"' => return Cut::Quoted,
+                    b'"' => return RecordEnd::Quoted,
                     b'\n' => {
                         self.bounds.push((field, without_return(&self.buffer, field, end)));
-                        return Cut::At(end + 1);
+                        return RecordEnd::At(end + 1);
                     }
                     _ => self.bounds.push((field, end)),
                 }
@@ -149,13 +149,13 @@ impl Records {
     }
 
     /// The same for the last bytes in the buffer, fewer than eight.
-    fn split_plain_tail(&mut self, at: usize, mut field: usize) -> Cut {
+    fn split_plain_tail(&mut self, at: usize, mut field: usize) -> RecordEnd {
         for end in self.begin + at..self.buffer.len() {
             match self.buffer[end] {
-                b'"' => return Cut::Quoted,
+                b'"' => return RecordEnd::Quoted,
                 b'\n' => {
                     self.bounds.push((field, without_return(&self.buffer, field, end)));
-                    return Cut::At(end + 1);
+                    return RecordEnd::At(end + 1);
                 }
                 byte if byte == self.delimiter => {
                     self.bounds.push((field, end));
@@ -166,14 +166,14 @@ impl Records {
         }
         let end = self.buffer.len();
         if !self.at_end || self.begin == end {
-            return Cut::NeedMore;
+            return RecordEnd::NeedMore;
         }
         self.bounds.push((field, without_return(&self.buffer, field, end)));
-        Cut::At(end)
+        RecordEnd::At(end)
     }
 
     /// Divides a record that has quotes; the fields go to `unquoted`.
-    fn split_quoted(&mut self) -> Cut {
+    fn split_quoted(&mut self) -> RecordEnd {
         self.bounds.clear();
         self.unquoted.clear();
         let mut field = Field::Start;
@@ -203,10 +203,10 @@ impl Records {
                     };
                     self.bounds.push((begin, end));
                     self.next_line += lines;
-                    return Cut::At(at + 1);
+                    return RecordEnd::At(at + 1);
                 }
                 (Field::QuoteInQuoted, b'\r') if matches!(bytes.get(at + 1), Some(b'\n') | None) => {}
-                (Field::QuoteInQuoted, _) => return Cut::Malformed("text after a closing quote"),
+                (Field::QuoteInQuoted, _) => return RecordEnd::Malformed("text after a closing quote"),
                 (Field::Start | Field::Plain, _) => {
                     self.unquoted.push(byte);
                     field = Field::Plain;
@@ -214,19 +214,19 @@ impl Records {
             }
         }
         match field {
-            _ if !self.at_end && bytes.len() - self.begin < LONGEST => Cut::NeedMore,
-            Field::Quoted => Cut::Malformed("a quote that is never closed"),
-            _ if !self.at_end => Cut::Malformed("a line that is too long"),
+            _ if !self.at_end && bytes.len() - self.begin < LONGEST => RecordEnd::NeedMore,
+            Field::Quoted => RecordEnd::Malformed("a quote that is never closed"),
+            _ if !self.at_end => RecordEnd::Malformed("a line that is too long"),
             _ => {
                 self.bounds.push((begin, self.unquoted.len()));
                 self.next_line += lines;
-                Cut::At(bytes.len())
+                RecordEnd::At(bytes.len())
             }
         }
     }
 
-    /// Passes over the line on which a record begins that cannot be divided.
-    fn pass_line(&mut self, problem: &'static str) -> Record {
+    /// Skips the line on which a malformed record begins.
+    fn skip_line(&mut self, problem: &'static str) -> Record {
         let rest = &self.buffer[self.begin..];
         self.begin += rest.iter().position(|&byte| byte == b'\n').map_or(rest.len(), |at| at + 1);
         self.next_line += 1;
@@ -234,7 +234,7 @@ impl Records {
         Record::Malformed(Problem::new(problem, "write a cell with quotes as \"…\", and a quote inside it as \"\""))
     }
 
-    /// Reads more, behind what is not yet divided.
+    /// Reads more bytes and appends them to those not yet divided.
     #[cold]
     fn fill(&mut self) -> Result<()> {
         if self.buffer.len() - self.begin > LONGEST {
@@ -254,7 +254,7 @@ enum Field {
     Start,
     Plain,
     Quoted,
-    /// Behind a quote that closes the field, or is the first of two that stand for one.
+    /// After a quote that closes the field, or is the first of two that stand for one.
     QuoteInQuoted,
 }
 
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_is_found_only_where_it_is() {
+    fn exactly_the_equal_bytes_are_found() {
         for byte in [b',', b'"', b'\n', 0x00, 0x80, 0xff] {
             for other in 0..=255u8 {
                 let found = equal(u64::from_le_bytes([other, byte, other, other ^ 1, byte, other, 0, 255]), byte);

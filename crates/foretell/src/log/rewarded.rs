@@ -1,29 +1,30 @@
-//! Observations that tell the reward as well.
+//! Observations that include the reward.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::data::{Alphabet, Observation, Trajectory};
 use crate::error::{Error, Result};
 
-/// Most different rewards: with more, hardly any symbol would be met twice.
+/// The largest number of distinct rewards: with more, hardly any symbol would be seen twice.
 const MOST_REWARDS: usize = 100;
 
-/// The alphabet of such observations, while logs are read.
-pub(super) struct Rewarded {
+/// The alphabet of observations with rewards, while logs are read.
+pub(super) struct RewardedAlphabet {
     alphabet: Alphabet,
     /// By the plain observation and the bits of the reward.
     known: FxHashMap<(Observation, u64), Observation>,
     rewards: FxHashSet<u64>,
 }
 
-impl Rewarded {
-    /// Behind those that are known already. Returns also the alphabet of plain observations to begin with.
-    pub(super) fn new(alphabet: Alphabet) -> (Rewarded, Alphabet) {
+impl RewardedAlphabet {
+    /// Starts from the names of `alphabet`. Also returns the alphabet of plain observations to
+    /// begin with.
+    pub(super) fn new(alphabet: Alphabet) -> (RewardedAlphabet, Alphabet) {
         let mut plain = Alphabet::default();
         for name in alphabet.actions() {
             plain.intern_action(name);
         }
-        (Rewarded { alphabet, known: FxHashMap::default(), rewards: FxHashSet::default() }, plain)
+        (RewardedAlphabet { alphabet, known: FxHashMap::default(), rewards: FxHashSet::default() }, plain)
     }
 
     pub(super) fn alphabet(&self) -> &Alphabet {
@@ -34,8 +35,9 @@ impl Rewarded {
         self.alphabet
     }
 
-    /// The trajectory with observations that tell its rewards; one without a reward stays as it is.
-    pub(super) fn tell(&mut self, mut z: Trajectory, plain: &Alphabet) -> Result<Trajectory> {
+    /// The trajectory with its rewards included in its observations; one without a reward is
+    /// unchanged.
+    pub(super) fn include_rewards(&mut self, mut z: Trajectory, plain: &Alphabet) -> Result<Trajectory> {
         for name in &plain.actions()[self.alphabet.actions().len()..] {
             self.alphabet.intern_action(name);
         }
@@ -49,7 +51,7 @@ impl Rewarded {
             self.rewards.insert(key.1);
             if self.rewards.len() > MOST_REWARDS {
                 let problem = format!("rewards take more than {MOST_REWARDS} values, too many to be part of observations");
-                return Err(Error::data(problem, "round them to fewer, or leave `observe_reward` out"));
+                return Err(Error::data(problem, "round them to fewer, or omit `observe_reward`"));
             }
             let symbol = plain.symbol(ao.observation);
             let symbol = reward.map_or_else(|| symbol.clone(), |reward| symbol.with_reward(reward));
@@ -86,7 +88,8 @@ mod tests {
         let names: Vec<String> = z.steps.iter().map(|ao| reader.alphabet().symbol(ao.observation).to_string()).collect();
         assert_eq!(names, ["creak(10)", "creak(-100)", "creak(10)", "creak(10) [end]"]);
 
-        // What was read is read again as it is, and a reader that knows the names gives them the same numbers.
+        // A second read is unchanged, and a reader that knows the names gives them the same
+        // indices.
         let alphabet = reader.into_alphabet();
         let again = Logs::memory(alphabet.clone(), vec![z.clone()]);
         assert_eq!(again.open(alphabet.clone()).unwrap().next().unwrap().unwrap(), z);

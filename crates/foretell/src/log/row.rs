@@ -1,7 +1,7 @@
 //! Reading one row of a table.
 
 use super::cell::{Cell, Problem, SEPARATOR};
-use super::recent::{Meaning, Recent};
+use super::parse_cache::{ParseCache, Parsed};
 use super::table::{Columns, Observed, Part, Table};
 use crate::data::{Action, Alphabet, End, Observation};
 
@@ -25,7 +25,7 @@ pub(super) fn read_flag(table: &impl Table, column: Option<usize>) -> Result<boo
     table.cell(column).flag().map_err(|problem| problem.of(&table.columns()[column]))
 }
 
-/// How the flags of a row say that the episode ends, if they do.
+/// How the episode ends with this row, if its flags say so.
 #[inline(always)]
 pub(super) fn read_end(table: &impl Table, columns: &Columns) -> Result<Option<End>, Problem> {
     let terminated = read_flag(table, columns.terminated)?;
@@ -37,16 +37,16 @@ pub(super) fn read_end(table: &impl Table, columns: &Columns) -> Result<Option<E
     })
 }
 
-/// Reads names and rewards, and remembers what they were.
+/// Reads names and rewards, with a cache of parse_cache ones.
 #[derive(Default)]
 pub(super) struct RowReader {
-    /// Names of the episode in progress that are new, in order. They enter the alphabet with the episode, so that a
-    /// dropped one leaves none behind. Until then they have the numbers they will get there.
+    /// New names of the episode in progress, in order. They enter the alphabet with the episode, so
+    /// that a dropped episode adds none. Until then they have the indices they will get there.
     pub fresh: Alphabet,
     scratch: String,
-    actions: Recent<u32>,
-    observations: Recent<u32>,
-    rewards: Recent<Option<f64>>,
+    actions: ParseCache<u32>,
+    observations: ParseCache<u32>,
+    rewards: ParseCache<Option<f64>>,
 }
 
 impl RowReader {
@@ -57,8 +57,8 @@ impl RowReader {
         let intern = |cell: Cell<'_>| {
             let name = cell.name(scratch)?;
             Ok(match alphabet.action(name) {
-                Some(action) => Meaning::Lasting(action.0),
-                None => Meaning::Passing(alphabet.actions().len() as u32 + fresh.intern_action(name).0),
+                Some(action) => Parsed::Cacheable(action.0),
+                None => Parsed::Temporary(alphabet.actions().len() as u32 + fresh.intern_action(name).0),
             })
         };
         match actions.get(table.cell(column), intern) {
@@ -100,7 +100,7 @@ impl RowReader {
     #[inline(always)]
     pub fn reward(&mut self, table: &impl Table, column: Option<usize>) -> Result<Option<f64>, Problem> {
         let Some(column) = column else { return Ok(None) };
-        match self.rewards.get(table.cell(column), |cell| cell.reward().map(Meaning::Lasting)) {
+        match self.rewards.get(table.cell(column), |cell| cell.reward().map(Parsed::Cacheable)) {
             Ok(reward) => Ok(reward),
             Err(problem) => Err(problem.of(&table.columns()[column])),
         }
@@ -114,15 +114,16 @@ impl RowReader {
     }
 }
 
-/// The number of an observation. A new one gets the number it will have once `fresh` is added to `alphabet`.
-fn intern(name: &str, end: Option<End>, alphabet: &Alphabet, fresh: &mut Alphabet) -> Meaning<u32> {
+/// The index of an observation. A new one gets the index it will have once `fresh` is appended to
+/// `alphabet`.
+fn intern(name: &str, end: Option<End>, alphabet: &Alphabet, fresh: &mut Alphabet) -> Parsed<u32> {
     let (known, intern): (_, fn(&mut Alphabet, &str) -> Observation) = match end {
         Some(End::Terminated) => (alphabet.terminal_observation(name), Alphabet::intern_terminal_observation),
         _ => (alphabet.observation(name), Alphabet::intern_observation),
     };
     match known {
-        Some(observation) => Meaning::Lasting(observation.0),
-        None => Meaning::Passing(alphabet.observations().len() as u32 + intern(fresh, name).0),
+        Some(observation) => Parsed::Cacheable(observation.0),
+        None => Parsed::Temporary(alphabet.observations().len() as u32 + intern(fresh, name).0),
     }
 }
 
@@ -147,7 +148,7 @@ fn push_part(cell: Cell<'_>, part: &Part, name: &mut String) -> Result<(), Probl
     name.push_str(&part.label);
     let begin = name.len();
     cell.push_name(name)?;
-    // else a|b, c and a, b|c would be one symbol
+    // otherwise (a|b, c) and (a, b|c) would be one symbol
     match name[begin..].contains(SEPARATOR) {
         true => Err(Problem::new(
             format!("{:?} contains {SEPARATOR}", &name[begin..]),

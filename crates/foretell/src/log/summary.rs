@@ -1,4 +1,4 @@
-//! What is in a log, and what looks wrong with it.
+//! Statistics of a log, and what looks wrong with it.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use super::{Logs, Notes};
 use crate::data::{ActionObservation, Alphabet, End, Overlap, Propensities, Trajectory};
 use crate::error::Result;
 
-/// What is in a log, and what looks wrong with it.
+/// Statistics of a log, and what looks wrong with it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// Episodes that were read.
     pub episodes: u64,
     /// Their steps.
     pub steps: u64,
-    /// How long they are; `None` if there are none.
+    /// Their lengths; `None` if there are no episodes.
     pub lengths: Option<Lengths>,
     /// Share of the episodes that terminated; the others were truncated.
     pub terminated: f64,
@@ -28,20 +28,20 @@ pub struct Summary {
     pub episodes_with_several_actions: u64,
     /// Number of different action–observation pairs.
     pub distinct_pairs: u64,
-    /// Symbols that were hardly ever seen.
-    pub rare: Rare,
+    /// Symbols with few occurrences.
+    pub rare: RareSymbols,
     /// The rewards.
     pub rewards: Rewards,
-    /// Whether every step tells how likely its action was.
+    /// Whether every step has the probability of its action.
     pub has_action_probabilities: bool,
-    /// How far actions were from being taken alike, where every step tells.
+    /// How far the behaviour policy was from uniformly random, where every step has a probability.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub propensities: Option<Propensities>,
     /// Episodes that were dropped.
     pub skipped: u64,
     /// Why the first of them was.
     pub first_skipped: Option<String>,
-    /// What the reader noticed.
+    /// Notes of the reader.
     pub notes: Notes,
     /// What looks wrong or deserves attention, in plain sentences.
     pub findings: Vec<String>,
@@ -80,17 +80,17 @@ pub struct ObservationCount {
     pub count: u64,
 }
 
-/// Symbols seen fewer than [`Rare::BELOW`] times.
+/// Symbols seen fewer than [`RareSymbols::BELOW`] times.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Rare {
+pub struct RareSymbols {
     /// How many there are.
     pub count: u64,
     /// The first few.
     pub examples: Vec<String>,
 }
 
-impl Rare {
-    /// A frequency from fewer than 5 counts is hardly known: its relative error is above 1/√5 = 45 %.
+impl RareSymbols {
+    /// A frequency from fewer than 5 counts has a relative error above 1/√5 = 45 %.
     pub const BELOW: u64 = 5;
     const EXAMPLES: usize = 5;
 }
@@ -100,7 +100,7 @@ impl Rare {
 pub struct Rewards {
     /// Steps without one.
     pub missing: u64,
-    /// Smallest; `None` if no step has one, as for the next three.
+    /// Smallest; like the next three, `None` if no step has a reward.
     pub min: Option<f64>,
     /// Average.
     pub mean: Option<f64>,
@@ -136,10 +136,7 @@ impl Summary {
         let all = self.episodes + self.skipped;
         say(self.episodes == 0, "no episode could be read".into());
         say(self.skipped > 0, format!("{} of {all} episodes were skipped", self.skipped));
-        say(
-            self.skipped * 10 > all,
-            "more than 10 % of the episodes were skipped: what is left may not stand for the whole".into(),
-        );
+        say(self.skipped * 10 > all, "more than 10 % of the episodes were skipped: the rest may not be representative".into());
         if self.episodes > 0 {
             self.find_in_symbols(&mut say);
             self.find_in_rewards(&mut say);
@@ -149,7 +146,7 @@ impl Summary {
         if let Some(p) = self.propensities.filter(Propensities::misses_actions) {
             findings.push(format!(
                 "weights 1/(|A|·π) have mean {:.2}, not 1: the policy never takes some actions, or action_prob is wrong; \
-                 what was never tried cannot be learnt",
+                 the effects of actions that were never taken cannot be learned",
                 p.mean_weight
             ));
         }
@@ -159,10 +156,10 @@ impl Summary {
 
     fn find_in_symbols(&self, say: &mut impl FnMut(bool, String)) {
         if let [only] = &self.actions[..] {
-            say(true, format!("there is one action, {:?}: nothing can be learnt about what actions do", only.name));
+            say(true, format!("there is one action, {:?}: the effects of actions cannot be learned", only.name));
         }
         let is_constant = self.episodes_with_several_actions == 0 && self.actions.len() > 1 && self.steps > self.episodes;
-        say(is_constant, "the action never changes within an episode: what follows a change of action cannot be learnt".into());
+        say(is_constant, "the action never changes within an episode: the effect of a change of action cannot be learned".into());
         let mut names: Vec<_> = self.observations.iter().map(|symbol| &symbol.name).collect();
         names.sort();
         names.dedup();
@@ -177,7 +174,7 @@ impl Summary {
             format!(
                 "{} of {symbols} symbols were seen fewer than {} times: {}",
                 self.rare.count,
-                Rare::BELOW,
+                RareSymbols::BELOW,
                 self.rare.listed()
             ),
         );
@@ -192,7 +189,7 @@ impl Summary {
 
     fn find_in_rewards(&self, say: &mut impl FnMut(bool, String)) {
         let Rewards { missing, min, max, .. } = self.rewards;
-        say(missing == self.steps, "there are no rewards: a model can be learnt, but nothing can be planned for".into());
+        say(missing == self.steps, "there are no rewards: a model can be learned, but there is nothing to plan for".into());
         say(missing > 0 && missing < self.steps, format!("{missing} of {} rewards are missing", self.steps));
         if let (Some(min), Some(max)) = (min, max)
             && min == max
@@ -202,7 +199,7 @@ impl Summary {
     }
 }
 
-impl Rare {
+impl RareSymbols {
     fn listed(&self) -> String {
         let dots = if self.count as usize > self.examples.len() { ", …" } else { "" };
         format!("{}{dots}", self.examples.join(", "))
@@ -304,15 +301,16 @@ impl Tally {
     }
 }
 
-fn rare(alphabet: &Alphabet, actions: &[ActionCount], observations: &[ObservationCount]) -> Rare {
-    let actions = actions.iter().filter(|action| action.count < Rare::BELOW).map(|action| format!("action {:?}", action.name));
+fn rare(alphabet: &Alphabet, actions: &[ActionCount], observations: &[ObservationCount]) -> RareSymbols {
+    let actions =
+        actions.iter().filter(|action| action.count < RareSymbols::BELOW).map(|action| format!("action {:?}", action.name));
     let observations = (observations.iter().zip(alphabet.observations()))
-        .filter(|(counted, _)| counted.count < Rare::BELOW)
+        .filter(|(counted, _)| counted.count < RareSymbols::BELOW)
         .map(|(_, symbol)| format!("observation {:?}", symbol.to_string()));
-    let mut rare = Rare::default();
+    let mut rare = RareSymbols::default();
     for symbol in actions.chain(observations) {
         rare.count += 1;
-        if rare.examples.len() < Rare::EXAMPLES {
+        if rare.examples.len() < RareSymbols::EXAMPLES {
             rare.examples.push(symbol);
         }
     }
@@ -358,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_learnt_is_found() {
+    fn what_cannot_be_learned_is_found() {
         let says = |episodes: &[&[(&str, &str)]], what: &str| findings(episodes).iter().any(|finding| finding.contains(what));
         assert!(says(&[&[("N", "x"), ("N", "y")], &[("S", "x"), ("S", "y")]], "never changes within an episode"));
         assert!(says(&[&[("N", "x"), ("S", "x")]], "one observation, \"x\""));
@@ -368,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn the_effective_share_is_that_of_weights() {
+    fn the_effective_share_is_that_of_the_weights() {
         let mut alphabet = Alphabet::default();
         let action = alphabet.intern_action("N");
         ["E", "S", "W"].iter().for_each(|name| {
@@ -381,9 +379,9 @@ mod tests {
             let z = Trajectory { steps: vec![step; n], rewards: vec![None; n], action_probabilities, end: End::Truncated };
             Summary::of(&Logs::memory(alphabet.clone(), vec![z])).unwrap().propensities.unwrap()
         };
-        let alike = of(&[0.25; 4]);
-        assert_eq!((alike.least, alike.effective, alike.misses_actions()), (0.25, 1.0, false));
-        assert!(of(&[1.0; 4]).misses_actions(), "who always does the same has no chance for the others");
+        let uniform = of(&[0.25; 4]);
+        assert_eq!((uniform.least, uniform.effective, uniform.misses_actions()), (0.25, 1.0, false));
+        assert!(of(&[1.0; 4]).misses_actions(), "a policy that always takes the same action gives the others probability 0");
         // Weights 1 and 3: (1 + 3)² / (2·(1 + 9))
         let uneven = of(&[0.75, 0.25]);
         assert!(uneven.least == 0.25 && (uneven.effective - 0.8).abs() < 1e-12, "{uneven:?}");

@@ -5,9 +5,9 @@ use crate::error::{Error, Result};
 
 /// A table of a file: named columns, and rows that are visited once.
 pub(super) trait Table: Send {
-    /// Names of the columns. They may become more while rows are read (a new key in JSON), never fewer.
+    /// Names of the columns. Their number may grow while rows are read (a new key in JSON).
     fn columns(&self) -> &[String];
-    /// Only these columns will be asked for.
+    /// Only these columns will be read.
     fn want(&mut self, _columns: &[usize]) -> Result<()> {
         Ok(())
     }
@@ -15,8 +15,8 @@ pub(super) trait Table: Send {
     fn advance(&mut self) -> Result<Advance>;
     /// A cell of this row.
     fn cell(&self, column: usize) -> Cell<'_>;
-    /// Where this row is.
-    fn place(&self) -> Place;
+    /// The location of this row.
+    fn location(&self) -> Location;
 }
 
 /// What [`Table::advance`] found.
@@ -27,9 +27,9 @@ pub(super) enum Advance {
     End,
 }
 
-/// Where a row is, counted from 1.
+/// The line or row number of a row, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Place {
+pub(super) enum Location {
     Line(u64),
     #[cfg_attr(not(feature = "parquet"), expect(dead_code))]
     Row(u64),
@@ -51,7 +51,7 @@ enum Role {
     LogProbability,
 }
 
-/// Role, and the names it goes by; the first is ours. Compared without regard to case.
+/// Roles and their column names; the first is Foretell's own. Case is ignored.
 const SYNONYMS: [(Role, &[&str]); 12] = [
     (Role::Episode, &["episode_id", "episode", "eps_id", "episode_ids", "ep", "trajectory", "traj_id", "run"]),
     (Role::Step, &["step", "t", "time", "timestep", "step_id"]),
@@ -73,7 +73,7 @@ const SYNONYMS: [(Role, &[&str]); 12] = [
     (Role::LogProbability, &["action_logp", "logp"]),
 ];
 
-/// Columns that make one symbol together begin with one of these; what follows names the part.
+/// Prefixes of columns that make one symbol together; the rest names the part.
 const PARTS: [(Role, &[&str]); 2] = [
     (Role::NextObservation, &["new_obs_", "next_obs_", "next_observation_", "new_observation_"]),
     (Role::Observation, &["observation_", "obs_"]),
@@ -93,9 +93,9 @@ pub(super) struct Columns {
     pub last: Option<usize>,
     pub probability: Option<usize>,
     pub log_probability: Option<usize>,
-    /// Columns that play none.
+    /// Columns without a role.
     pub ignored: Vec<usize>,
-    /// The observation may stand beside the action that followed it, not the one it answers.
+    /// The observation of a row may have come before its action, not after it.
     pub unsure_timing: bool,
 }
 
@@ -103,7 +103,8 @@ pub(super) struct Columns {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Observed {
     In(usize),
-    /// The values of several columns joined, each behind its label: `colour=red|side=left`, or `0|1|1`.
+    /// The values of several columns joined, each after its label: `colour=red|side=left`, or
+    /// `0|1|1`.
     Across(Vec<Part>),
 }
 
@@ -115,7 +116,7 @@ pub(super) struct Part {
     pub label: String,
 }
 
-/// Names of columns that say nothing to us, of all that a table called `table` has.
+/// The names of columns that are not read, of a table called `table` with these columns.
 ///
 /// ```
 /// let names = ["action", "obs", "weather"].map(String::from);
@@ -161,7 +162,7 @@ impl Columns {
         Ok(columns)
     }
 
-    /// Every role that is played, and the columns that play it.
+    /// Every role and its columns.
     pub fn roles(&self) -> Vec<(&'static str, Vec<usize>)> {
         let observation = match &self.observation {
             Observed::In(column) => vec![*column],
@@ -186,17 +187,18 @@ impl Columns {
         .collect()
     }
 
-    /// The columns that play a role.
+    /// The columns with a role.
     pub fn used(&self) -> Vec<usize> {
         self.roles().into_iter().flat_map(|(_, columns)| columns).collect()
     }
 
-    /// Whether nothing in the table tells where an episode begins or ends.
+    /// Whether no column marks where an episode begins or ends.
     pub fn are_without_boundaries(&self) -> bool {
         [self.episode, self.first, self.last, self.terminated, self.truncated].iter().all(Option::is_none)
     }
 
-    /// Whether `later`, found when keys appeared in the middle of a file, gives the rows before another meaning.
+    /// Whether `later`, found when keys appeared in the middle of a file, changes the meaning of
+    /// earlier rows.
     pub fn contradict(&self, later: &Columns) -> bool {
         let fixed = |c: &Columns| (c.episode, c.step, c.action, c.observation.clone(), c.first, c.probability, c.log_probability);
         fixed(self) != fixed(later)
@@ -231,7 +233,8 @@ impl Roles<'_> {
         }
     }
 
-    /// The columns that make the observation together, sorted, so that their order in the file does not matter.
+    /// The columns that make the observation together, sorted, so that their order in the file does
+    /// not matter.
     fn parts(&self, role: Role) -> Result<Vec<Part>> {
         let prefixes = PARTS.iter().find(|(of, _)| *of == role).map_or(&[][..], |(_, prefixes)| prefixes);
         let mut found: Vec<(String, usize)> = Vec::new();
@@ -284,7 +287,8 @@ fn is_one_of(name: &str, names: &[&str]) -> bool {
     names.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// Whether the observation goes by our own name: who writes `observation` follows our convention, `obs` is Gymnasium's.
+/// Whether the observation has Foretell's own name: `observation` follows its convention, `obs` is
+/// Gymnasium's.
 fn is_ours(names: &[String], observation: &Observed) -> bool {
     matches!(observation, Observed::In(column) if names[*column].eq_ignore_ascii_case(synonyms(Role::Observation)[0]))
 }
@@ -320,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn the_observation_that_answers_is_preferred() {
+    fn the_observation_after_the_action_is_preferred() {
         let columns = find(&["action", "obs", "new_obs"]).unwrap();
         assert_eq!(columns.observation, Observed::In(2));
         assert_eq!(columns.ignored, [1]);

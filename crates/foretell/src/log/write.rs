@@ -18,14 +18,16 @@ use crate::data::{Alphabet, End, Trajectory};
 use crate::error::{Error, Result};
 use crate::store::AtomicFile;
 
-/// Writes trajectories as a table that [`Logs`](crate::Logs) can read: episodes and steps are numbered from 0.
+/// Writes trajectories as a table that [`Logs`](crate::Logs) can read: episodes and steps are
+/// numbered from 0.
 ///
-/// A file takes its place in [`Writer::finish`]; a writer dropped before that leaves nothing behind.
+/// The file appears in [`Writer::finish`]; a writer dropped before that leaves
+/// nothing behind.
 pub struct Writer {
     /// For messages.
     path: PathBuf,
     format: Format,
-    /// `None` until the first trajectory tells the columns.
+    /// `None` until the first trajectory determines the columns.
     rows: Option<Rows>,
     output: Option<Output>,
     episodes: i64,
@@ -61,7 +63,8 @@ enum Rows {
 }
 
 impl Writer {
-    /// Starts a file; its extension tells the format: `.csv`, `.jsonl`, `.ndjson`, `.parquet`, all but the last also `.gz`.
+    /// Starts a file in the format of its extension: `.csv`, `.jsonl`, `.ndjson` (each also with
+    /// `.gz`) or `.parquet`.
     pub fn create(path: impl AsRef<Path>) -> Result<Writer> {
         let path = path.as_ref();
         let Kind { format: Some(format), gzip } = Kind::of(path) else { return Err(no_format(path)) };
@@ -88,7 +91,7 @@ impl Writer {
         Writer { path, format, rows: None, output: Some(output), episodes: 0, with_probabilities: false }
     }
 
-    /// Numbers the episodes from `first` on, for a file that goes on where another ends.
+    /// Numbers the episodes from `first` on, for a file that continues another.
     pub fn numbered_from(self, first: u64) -> Writer {
         Writer { episodes: first as i64, ..self }
     }
@@ -117,7 +120,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Completes the table and puts the file in its place.
+    /// Completes the table and moves the file to its path.
     pub fn finish(mut self) -> Result<()> {
         self.begin(false)?;
         let Some(rows) = self.rows.take() else { return Ok(()) };
@@ -138,7 +141,7 @@ impl Writer {
         Ok(())
     }
 
-    /// What could be written but not read again is not written.
+    /// Refuses what could not be read again.
     fn validate(&self, alphabet: &Alphabet, trajectory: &Trajectory) -> Result<()> {
         let Trajectory { steps, rewards, action_probabilities, .. } = trajectory;
         let refuse = |problem: String| Err(Error::data(format!("episode {}: {problem}", self.episodes), "a log cannot hold it"));
@@ -151,7 +154,7 @@ impl Writer {
         }
         if self.output.is_none() && self.with_probabilities == action_probabilities.is_empty() {
             return Err(Error::data(
-                format!("episode {}: some episodes have action probabilities and some have not", self.episodes),
+                format!("episode {}: some episodes have action probabilities and others do not", self.episodes),
                 "write them to different files",
             ));
         }
@@ -210,7 +213,8 @@ impl Rows {
     }
 }
 
-/// The error behind a CSV error; the crate's own conversion would hide its kind, as that of a closed pipe.
+/// The error behind a CSV error; the crate's own conversion would hide its kind, as that of a
+/// closed pipe.
 fn csv_error(error: csv::Error) -> io::Error {
     match error.into_kind() {
         csv::ErrorKind::Io(error) => error,
@@ -236,14 +240,15 @@ fn write_csv(rows: &mut csv::Writer<Output>, scratch: &mut String, row: Row<'_>)
     Ok(())
 }
 
-/// Debug of a float is the shortest text that reads back as the same number, and does not make 1e300 301 digits.
+/// `Debug` of a float is the shortest text that reads back as the same number, and writes 1e300
+/// without 301 digits.
 fn write_number(rows: &mut csv::Writer<Output>, scratch: &mut String, number: impl Debug) -> csv::Result<()> {
     scratch.clear();
     write!(scratch, "{number:?}").map_err(io::Error::other)?;
     rows.write_field(&*scratch)
 }
 
-/// Where the bytes of a table go, compressed or not.
+/// The output of a table, compressed or not.
 pub(super) enum Output {
     Plain(Sink),
     Gzip(GzEncoder<Sink>),
@@ -299,7 +304,7 @@ impl Write for Sink {
 
 fn no_format(path: &Path) -> Error {
     Error::data(
-        format!("the name {} does not tell a format", path.display()),
+        format!("the extension of {} is not a known format", path.display()),
         "let it end in .csv, .csv.gz, .jsonl, .jsonl.gz or .parquet",
     )
 }

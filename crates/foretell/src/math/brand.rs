@@ -10,9 +10,11 @@ use crate::rng::Seed;
 /// Directions in which Δ has less than this share of its norm are rounding.
 const NOISE: f64 = 1e-9;
 
-/// The leading triples of Û Ŝ V̂ᵀ + Δ: exact if Û Ŝ V̂ᵀ was not cut off, and `most` cuts nothing off.
+/// The leading triples of Û Ŝ V̂ᵀ + Δ: exact if neither Û Ŝ V̂ᵀ nor the result (at most `most`
+/// triples) is truncated.
 ///
-/// What Δ has outside the spans of Û and V̂ gets bases P and Q, and [Û P]ᵀ(Û Ŝ V̂ᵀ + Δ)[V̂ Q] is decomposed, which is small.
+/// P and Q are bases of the part of Δ outside the spans of Û and V̂; the
+/// small matrix [Û P]ᵀ(Û Ŝ V̂ᵀ + Δ)[V̂ Q] is decomposed.
 pub(crate) fn update(old: &Svd, delta: &Matrix, most: usize, seed: Seed) -> Result<Svd> {
     let delta = Svd::leading(delta, most, seed)?;
     let norm = delta.s.first().copied().unwrap_or(0.0);
@@ -29,9 +31,11 @@ pub(crate) fn update(old: &Svd, delta: &Matrix, most: usize, seed: Seed) -> Resu
     Ok(Svd { u: left * small.u.subcols(0, kept), s: small.s[..kept].to_vec(), v: right * small.v.subcols(0, kept) })
 }
 
-/// The orthonormal basis, and behind it one of what `vectors` have outside its span, if that is longer than `noise`.
+/// The orthonormal basis, extended by one of the part of `vectors` outside its span, where that is
+/// longer than `noise`.
 ///
-/// By the SVD of the residual: it may have lower rank than it has columns, and then a QR decomposition invents directions.
+/// Uses the SVD of the residual: its rank may be less than its number of
+/// columns, and then a QR decomposition adds arbitrary directions.
 fn extended(basis: &Mat<f64>, vectors: &Mat<f64>, noise: f64) -> Result<Mat<f64>> {
     let outside = |x: Mat<f64>| &x - basis * (basis.transpose() * &x);
     let residual = outside(outside(vectors.clone()));
@@ -41,10 +45,10 @@ fn extended(basis: &Mat<f64>, vectors: &Mat<f64>, noise: f64) -> Result<Mat<f64>
     let svd = Svd::thin(residual.as_ref())?;
     let rank = svd.s.iter().take_while(|s| **s > noise).count();
     let added = outside(outside(svd.u.subcols(0, rank).to_owned())).qr().compute_thin_Q();
-    Ok(beside(basis.as_ref(), added.as_ref()))
+    Ok(concatenated(basis.as_ref(), added.as_ref()))
 }
 
-fn beside(left: MatRef<'_, f64>, right: MatRef<'_, f64>) -> Mat<f64> {
+fn concatenated(left: MatRef<'_, f64>, right: MatRef<'_, f64>) -> Mat<f64> {
     Mat::from_fn(left.nrows(), left.ncols() + right.ncols(), |i, j| {
         if j < left.ncols() { left[(i, j)] } else { right[(i, j - left.ncols())] }
     })
@@ -70,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_lost_where_nothing_is_cut_off() {
+    fn the_update_is_exact_without_truncation() {
         let mut rng = Seed(8).rng();
         for (rows, columns, ranks) in [(9, 9, [9, 9]), (20, 12, [3, 2]), (12, 20, [4, 12]), (15, 15, [6, 0])] {
             let first = random(rows, columns, ranks[0], &mut rng);

@@ -84,7 +84,7 @@ pub(crate) struct SparseMatrix {
 }
 
 impl SparseMatrix {
-    /// From (row, column) → value, each place once.
+    /// From (row, column) → value, each position once.
     pub(crate) fn from_entries(
         rows: usize,
         columns: usize,

@@ -3,7 +3,7 @@
 /// 97.5 % quantile of the normal distribution.
 pub(crate) const Z95: f64 = 1.959_963_984_540_054;
 
-/// A mean and its spread, one number after the other (Welford 1962).
+/// A running mean and variance (Welford 1962).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Mean {
     count: f64,
@@ -13,7 +13,7 @@ pub struct Mean {
 }
 
 impl Mean {
-    /// Takes a number in.
+    /// Adds a number.
     pub fn add(&mut self, x: f64) {
         self.count += 1.0;
         let off = x - self.mean;
@@ -21,7 +21,7 @@ impl Mean {
         self.squares += off * (x - self.mean);
     }
 
-    /// Takes all numbers of another in (Chan et al. 1979).
+    /// Adds all numbers of another (Chan et al. 1979).
     pub(crate) fn merge(&mut self, other: &Mean) {
         let count = self.count + other.count;
         if count > 0.0 {

@@ -9,9 +9,10 @@ use crate::rng::Seed;
 
 /// Sparse matrices whose smaller side is at most this are decomposed as dense ones.
 const DENSE_SIDE: usize = 600;
-/// Residual, relative to the largest singular value, at which a triple of a large sparse matrix has converged.
+/// Residual, relative to the largest singular value, at which a triple of a large sparse matrix has
+/// converged.
 const SPARSE_TOLERANCE: f64 = 1e-11;
-/// Eigenvalues of AᵀA are right to 10⁻¹⁶ of the largest, so singular values to 10⁻⁸.
+/// Eigenvalues of AᵀA are accurate to 10⁻¹⁶ of the largest, so singular values to 10⁻⁸.
 const GRAM_NOISE: f64 = 1e-7;
 /// Lanczos steps between tests of convergence.
 const CHECK_EVERY: usize = 10;
@@ -38,12 +39,13 @@ impl Svd {
         Ok(Svd { u: svd.U().to_owned(), s, v: svd.V().to_owned() })
     }
 
-    /// The leading triples by the eigenvectors of AᵀA: half the time of [`Svd::thin`], for matrices whose small singular
-    /// values do not matter. Those below [`GRAM_NOISE`] of the largest are noise and cut off. At most `most` triples.
+    /// At most `most` leading triples by the eigenvectors of AᵀA: half the time of [`Svd::thin`],
+    /// for matrices whose small singular values do not matter. Those below [`GRAM_NOISE`] of the
+    /// largest are noise and dropped.
     pub(crate) fn of_gram(matrix: MatRef<'_, f64>, most: usize) -> Result<Svd> {
         let failed = |_| Error::data("the eigenvalue decomposition did not converge", "use other dimensions or another seed");
         let eigen = (matrix.transpose() * matrix).self_adjoint_eigen(faer::Side::Lower).map_err(failed)?;
-        // Eigenvalues come in rising order.
+        // Eigenvalues come in ascending order.
         let n = eigen.U().ncols();
         let mut s: Vec<f64> = (0..n).rev().map(|i| eigen.S().column_vector()[i].max(0.0).sqrt()).collect();
         let cut = GRAM_NOISE * s.first().copied().unwrap_or(0.0);
@@ -71,8 +73,9 @@ impl Svd {
 
     /// The leading triples by Golub–Kahan–Lanczos bidiagonalisation with full re-orthogonalisation.
     ///
-    /// A Vₙ = Uₙ Bₙ with B upper bidiagonal; the triples of B give those of A, with residual β·|last entry of the left
-    /// vector of B|. The basis grows until the wanted triples have converged, or the matrix is exhausted.
+    /// A Vₙ = Uₙ Bₙ with B upper bidiagonal; the triples of B give those of A, with residual
+    /// β·|last entry of the left vector of B|. The basis grows until the wanted triples have
+    /// converged, or the matrix is exhausted.
     fn lanczos(matrix: &impl Linear, rank: usize, tolerance: f64, seed: Seed) -> Result<Svd> {
         let (rows, columns) = (matrix.rows(), matrix.columns());
         let rank = rank.min(rows).min(columns);
@@ -101,7 +104,8 @@ impl Svd {
         }
     }
 
-    /// The largest singular value, whose residual is within a share of it; its error is far smaller, of the order of the square.
+    /// The largest singular value, with relative residual at most `tolerance`; its relative error
+    /// is of the order of `tolerance`².
     pub(crate) fn norm(matrix: &impl Linear, tolerance: f64, seed: Seed) -> Result<f64> {
         Ok(Svd::lanczos(matrix, 1, tolerance, seed)?.s.first().copied().unwrap_or(0.0))
     }
@@ -111,7 +115,8 @@ impl Svd {
         Svd { u: left.combine(self.u.subcols(0, rank)), s: self.s[..rank].to_vec(), v: right.combine(self.v.subcols(0, rank)) }
     }
 
-    /// How many leading triples to keep: at most `rank`, and none below `tolerance` times the largest.
+    /// How many leading triples to keep: at most `rank`, and none below `tolerance` times the
+    /// largest.
     pub(crate) fn rank(&self, rank: usize, tolerance: f64) -> usize {
         let cut = tolerance.max(f64::EPSILON * self.s.len() as f64) * self.s.first().copied().unwrap_or(0.0);
         self.s.iter().take(rank).take_while(|s| **s > cut).count()
@@ -129,7 +134,8 @@ impl Basis {
         Basis { length, vectors: Vec::new() }
     }
 
-    /// Makes `x` orthogonal to the basis (twice, which is enough) and of unit length; returns the length it had.
+    /// Makes `x` orthogonal to the basis (twice, which is enough) and of unit length; returns the
+    /// length it had.
     fn normalise(&self, x: &mut [f64]) -> f64 {
         let before = dot(x, x).sqrt();
         for _ in 0..2 {
@@ -139,7 +145,7 @@ impl Basis {
             }
         }
         let length = dot(x, x).sqrt();
-        // What is left of a vector inside the span is rounding, not a direction.
+        // The residual of a vector inside the span is rounding, not a direction.
         if length <= f64::EPSILON * before * (self.length as f64).sqrt() {
             x.fill(0.0);
             return 0.0;

@@ -1,12 +1,13 @@
 //! Products of vectors and of small square matrices by rows, and where a value is largest.
 
-/// xᵀy, added in order. The order of additions is part of a result: kernels that add in another have their own below.
+/// xᵀy, summed in order. Results depend on the order of additions; functions below sum in other
+/// orders.
 #[inline(always)]
 pub(crate) fn dot(x: &[f64], y: &[f64]) -> f64 {
     x.iter().zip(y).map(|(x, y)| x * y).sum()
 }
 
-/// xᵀy in eight sums, which the processor adds side by side.
+/// xᵀy in eight sums, which the processor adds in parallel.
 pub(crate) fn dot8(x: &[f64], y: &[f64]) -> f64 {
     const LANES: usize = 8; // two registers of four
     let mut sums = [0.0; LANES];
@@ -20,7 +21,7 @@ pub(crate) fn dot8(x: &[f64], y: &[f64]) -> f64 {
     sums.iter().sum::<f64>() + rest
 }
 
-/// xᵀy in four sums: for kernels that are compiled for the vectors of the machine.
+/// xᵀy in four sums, for kernels that are compiled for the vector instructions of the machine.
 #[inline(always)]
 pub(crate) fn dot4(x: &[f64], y: &[f64]) -> f64 {
     const LANES: usize = 4;
@@ -57,7 +58,7 @@ pub(crate) fn product(a: &[f64], b: &[f64], d: usize) -> Vec<f64> {
     a.chunks_exact(d).flat_map(|row| multiply_transposed(b, row)).collect()
 }
 
-/// Where the largest value is, the first of equals, and that value.
+/// The index of the largest value (the first of equals), and that value.
 pub(crate) fn argmax(values: impl IntoIterator<Item = f64>) -> (usize, f64) {
     let all = values.into_iter().enumerate();
     all.fold((0, f64::NEG_INFINITY), |best, x| if x.1 > best.1 { x } else { best })

@@ -4,20 +4,21 @@ use super::Pomdp;
 use crate::data::{Action, ActionObservation};
 use crate::system::{Filter, Predict, Track};
 
-/// The probability of every state given the history, b(s) = P(s | h): a value, updated with its POMDP borrowed for the call.
+/// The probability of every state given the history, b(s) = P(s | h). Every update borrows the
+/// POMDP.
 ///
-/// b'(s') = O(o | a, s') Σ_s T(s' | a, s) b(s) / P(o ‖ a), where P(o ‖ a) is the sum of the numerators. An update costs
-/// as many operations as the rows of `a` have entries.
+/// b'(s') = O(o | a, s') Σ_s T(s' | a, s) b(s) / P(o ‖ a), where P(o ‖ a) is the sum of the
+/// numerators. An update costs as many operations as the rows of `a` have entries.
 #[derive(Clone, Debug)]
 pub struct BeliefState {
     state: Vec<f64>,
-    /// Room for the predicted belief.
+    /// Memory for the predicted belief.
     next: Vec<f64>,
     lost: u64,
 }
 
 impl BeliefState {
-    /// The belief before anything happened.
+    /// The belief at the start of an episode.
     pub fn new(pomdp: &Pomdp) -> Self {
         let zeros = vec![0.0; pomdp.states().len()];
         let mut belief = BeliefState { state: zeros.clone(), next: zeros, lost: 0 };
@@ -33,14 +34,15 @@ impl BeliefState {
         }
     }
 
-    /// Takes one step of the history in and returns the probability it had, P(o ‖ a).
+    /// Takes one step into account and returns its probability, P(o ‖ a).
     ///
-    /// Where that is 0 the model is refuted: the belief becomes the predicted one, before `o` and over the states where
-    /// the episode goes on (or stays as it was where there are none), and [`lost`](Self::lost) goes up.
+    /// If that is 0, the model is refuted: the belief becomes the prediction before `o` over the
+    /// states that do not end the episode (or stays unchanged if there are none), and
+    /// [`lost`](Self::lost) increases.
     pub fn update(&mut self, pomdp: &Pomdp, ao: ActionObservation) -> f64 {
         let (a, o) = (ao.action, ao.observation.index());
         predict(pomdp, &self.state, a, &mut self.next);
-        let total = given_to(pomdp, &self.next, a, o);
+        let total = observation_probability(pomdp, &self.next, a, o);
         if total > 0.0 {
             for (s, (b, p)) in self.state.iter_mut().zip(&self.next).enumerate() {
                 *b = if *p > 0.0 { p * pomdp.emissions.probability(pomdp.index(a, s), o) / total } else { 0.0 };
@@ -52,7 +54,7 @@ impl BeliefState {
         total
     }
 
-    /// Takes an action into account whose observation is missing; the episode goes on.
+    /// Takes an action into account whose observation is missing; the episode continues.
     pub fn update_missing(&mut self, pomdp: &Pomdp, a: Action) {
         predict(pomdp, &self.state, a, &mut self.next);
         self.fall_back(pomdp);
@@ -68,7 +70,7 @@ impl BeliefState {
         }
     }
 
-    /// Takes a step into account of which only the shares of actions are known.
+    /// Takes a step into account of which only the probabilities of actions are known.
     pub(crate) fn update_unknown(&mut self, pomdp: &Pomdp, shares: &[f64]) {
         let mut sum = vec![0.0; self.state.len()];
         for (a, share) in shares.iter().enumerate() {
@@ -111,7 +113,7 @@ fn predict(pomdp: &Pomdp, belief: &[f64], a: Action, next: &mut [f64]) {
 }
 
 /// P(o ‖ a) = Σ_s O(o | a, s) next(s)
-fn given_to(pomdp: &Pomdp, next: &[f64], a: Action, o: usize) -> f64 {
+fn observation_probability(pomdp: &Pomdp, next: &[f64], a: Action, o: usize) -> f64 {
     let mut total = 0.0;
     for (s, p) in next.iter().enumerate().filter(|(_, p)| **p > 0.0) {
         total += p * pomdp.emissions.probability(pomdp.index(a, s), o);
@@ -128,13 +130,13 @@ pub struct Belief<'a> {
 }
 
 impl<'a> Belief<'a> {
-    /// The belief before anything happened.
+    /// The belief at the start of an episode.
     pub fn new(pomdp: &'a Pomdp) -> Self {
         let probabilities = vec![0.0; pomdp.alphabet().observations().len()];
         Belief { pomdp, belief: BeliefState::new(pomdp), probabilities }
     }
 
-    /// Takes an action into account whose observation is missing; the episode goes on.
+    /// Takes an action into account whose observation is missing; the episode continues.
     pub fn update_missing(&mut self, a: Action) {
         self.belief.update_missing(self.pomdp, a);
     }
@@ -170,7 +172,7 @@ impl Predict for Belief<'_> {
 
     fn probability(&mut self, ao: ActionObservation) -> f64 {
         predict(self.pomdp, &self.belief.state, ao.action, &mut self.belief.next);
-        given_to(self.pomdp, &self.belief.next, ao.action, ao.observation.index())
+        observation_probability(self.pomdp, &self.belief.next, ao.action, ao.observation.index())
     }
 
     fn update(&mut self, ao: ActionObservation) -> f64 {

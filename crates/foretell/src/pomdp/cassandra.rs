@@ -1,4 +1,5 @@
-//! Cassandra's `.POMDP` format: tokens, then the head (discount, names, start), then the T, O and R entries; and back.
+//! Cassandra's `.POMDP` format: tokens, then the head (discount, names, start), then the T, O and R
+//! entries; and back.
 
 mod entries;
 mod original;
@@ -24,9 +25,9 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Pomdp> {
         entries.read(heading, &mut tokens)?;
     }
     if tokens.peek().is_some() {
-        let problem = format!("{} stands where an entry should begin", tokens.found());
+        let problem = format!("expected an entry, found {}", tokens.found());
         return Err(tokens.error(problem, "entries begin with T:, O: or R:"));
     }
     let tables = original::restored(text, entries.take_tables());
-    tables::build(tables).map_err(|fault| Error::input(file, entries.line(fault.place), fault.problem, fault.remedy))
+    tables::build(tables).map_err(|error| Error::input(file, entries.line(error.part), error.problem, error.remedy))
 }

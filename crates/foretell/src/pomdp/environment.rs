@@ -1,4 +1,4 @@
-//! A finite POMDP as a system to act in.
+//! A finite POMDP as an environment.
 
 use std::ops::Deref;
 
@@ -7,8 +7,8 @@ use crate::data::{Action, Alphabet, Observation};
 use crate::rng::Rng;
 use crate::system::{Environment, Outcome};
 
-/// A finite POMDP, borrowed or shared (`&Pomdp`, `Arc<Pomdp>`), in one of its states. Before the first reset that is the first state
-/// it can start in.
+/// A finite POMDP, borrowed or shared (`&Pomdp`, `Arc<Pomdp>`), in one of its states. Before the
+/// first reset, that is its first possible start state.
 #[derive(Clone, Debug)]
 pub struct PomdpEnvironment<P> {
     pomdp: P,
@@ -44,7 +44,8 @@ impl<P: Deref<Target = Pomdp>> Environment for PomdpEnvironment<P> {
         self.state = self.pomdp.start.sample(0, rng).unwrap_or(self.state);
     }
 
-    /// s' ~ T(· | a, s), o ~ O(· | a, s'), r = R(a, s, s', o). In a terminal state nothing changes and the reward is 0.
+    /// s' ~ T(· | a, s), o ~ O(· | a, s'), r = R(a, s, s', o). In a terminal state nothing changes
+    /// and the reward is 0.
     fn step(&mut self, a: Action, rng: &mut Rng) -> Outcome {
         let from = self.state;
         let moved = self.pomdp.transitions.sample(self.pomdp.index(a, from), rng);

@@ -7,7 +7,7 @@ use super::{Pomdp, RewardRule, Row};
 use crate::data::Alphabet;
 use crate::error::{Error, Result};
 
-/// Rows of learned probabilities sum to 1 but for rounding.
+/// Rows of learned probabilities sum to 1 up to rounding.
 const SUM_TOLERANCE: f64 = 1e-9;
 
 /// A POMDP over an alphabet that exists already; it starts in state 0.
@@ -49,7 +49,7 @@ impl Pomdp {
         Ok(pomdp)
     }
 
-    /// What [`Pomdp::learned`] made it from.
+    /// The inverse of [`Pomdp::learned`].
     pub(crate) fn to_learned(&self) -> Learned {
         let all = |rows: &Rows| (0..self.alphabet.actions().len() * self.states.len()).map(|i| rows.row(i).collect()).collect();
         Learned {
@@ -62,7 +62,7 @@ impl Pomdp {
         }
     }
 
-    /// The same with another discount, for those who plan with it.
+    /// The same model with another discount.
     pub fn with_discount(mut self, discount: f64) -> Result<Pomdp> {
         if !(0.0..=1.0).contains(&discount) {
             return Err(Error::parameter("discount", discount, "must be between 0 and 1"));
@@ -71,7 +71,8 @@ impl Pomdp {
         Ok(self)
     }
 
-    /// The same with r(a, s) less by so much, at a·|S| + s, for planners: R(a, s, s', o) stays.
+    /// The same model with `penalty`, at a·|S| + s, subtracted from r(a, s), for planners; R(a, s,
+    /// s', o) is unchanged.
     pub(crate) fn with_less_reward(&self, penalty: impl Iterator<Item = f64>) -> Pomdp {
         let mut pomdp = self.clone();
         let all = pomdp.expected_rewards.iter_mut().zip(penalty).enumerate();
@@ -101,7 +102,7 @@ fn check(learned: &Learned) -> Result<(), String> {
         let ends = terminal[i % n];
         let fits = |&(o, _): &(usize, f64)| alphabet.observations()[o].terminal == ends;
         if !(if ends { t.is_empty() } else { is_sound(t, n) }) || !is_sound(e, symbols) || !e.iter().all(fits) {
-            return Err(format!("the rows of state {} are no probabilities", states[i % n]));
+            return Err(format!("the rows of state {} are not probabilities", states[i % n]));
         }
     }
     let limits = [actions, n, n, symbols];

@@ -1,11 +1,13 @@
-//! Finite POMDPs, exactly: the oracle that learned models are judged by, and environments to learn from.
+//! Finite POMDPs, exactly: a reference for learned models, and environments to learn from.
 //!
-//! A state s is drawn from the start distribution. An action a moves it to s' ~ T(· | a, s), which emits o ~ O(· | a, s')
-//! and pays R(a, s, s', o). A *terminal* state ends the episode: what it emits is the terminal variant of the
-//! observation's symbol, and nothing follows. Other states emit the variant that goes on.
+//! A state s is drawn from the start distribution. An action a moves it to s' ~ T(· | a, s), which
+//! emits o ~ O(· | a, s') and pays R(a, s, s', o). A *terminal* state ends the episode: what it
+//! emits is the terminal variant of the observation's symbol, and nothing follows. Other states
+//! emit the non-terminal variant.
 //!
-//! Models come from tables ([`Pomdp::new`]) or from files in Cassandra's format ([`Pomdp::read`]). [`Belief`] is the
-//! exact filter, [`PomdpEnvironment`] the system to act in, [`solve`] plans.
+//! Models come from tables ([`Pomdp::new`]) or from files in Cassandra's format ([`Pomdp::read`]).
+//! [`Belief`] is the exact filter, [`PomdpEnvironment`] the environment, and [`solve`] contains
+//! planners.
 
 mod rows;
 mod rewards;
@@ -35,9 +37,9 @@ use crate::system::Predict;
 use rewards::Rewards;
 use rows::Rows;
 
-/// How closely [`Pomdp::uniform_policy_value`] is computed: the bound on the steps left out.
+/// The accuracy of [`Pomdp::uniform_policy_value`]: a bound on the value of the steps left out.
 const VALUE_TOLERANCE: f64 = 1e-10;
-/// After so many steps [`Pomdp::uniform_policy_value`] gives up; enough for a discount of 0.9999.
+/// The steps after which [`Pomdp::uniform_policy_value`] gives up; enough for a discount of 0.9999.
 const MAX_VALUE_STEPS: usize = 1_000_000;
 
 /// A finite partially observable Markov decision process.
@@ -54,18 +56,18 @@ pub struct Pomdp {
     /// O(o | a, s'), row a·|S| + s'; its columns are symbols of the alphabet.
     emissions: Rows,
     rewards: Rewards,
-    /// For each symbol of the alphabet the index by which `rewards` knows it.
+    /// For each symbol of the alphabet, its index in `rewards`.
     reward_observations: Vec<usize>,
     /// r(a, s) = E[R(a, s, s', o)], at a·|S| + s; 0 for a terminal s.
     expected_rewards: Vec<f64>,
 }
 
-/// What a uniformly random policy meets at one step, in expectation over all episodes.
+/// One step of a uniformly random policy, in expectation over all episodes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UniformStep {
     /// The expected reward, not discounted; episodes that have ended count as 0.
     pub reward: f64,
-    /// The probability that the episode goes on after this step.
+    /// The probability that the episode continues after this step.
     pub live: f64,
 }
 
@@ -74,16 +76,17 @@ impl Pomdp {
     pub fn read(path: impl AsRef<Path>) -> Result<Pomdp> {
         let path = path.as_ref();
         let bytes = std::fs::read(path).map_err(Error::io("read", path))?;
-        // Old files have names of people in all encodings in their comments.
+        // Comments of old files may have any encoding.
         Pomdp::parse(&String::from_utf8_lossy(&bytes), &path.display().to_string())
     }
 
-    /// Reads a text in Cassandra's `.POMDP` format (<https://www.pomdp.org/code/pomdp-file-spec.html>); `file` is its name
-    /// in error messages.
+    /// Reads a text in Cassandra's `.POMDP` format
+    /// (<https://www.pomdp.org/code/pomdp-file-spec.html>); `file` is its name in error messages.
     ///
-    /// Where the format leaves room: a missing `discount` is 1 (see [`Pomdp::discount_is_given`]), missing `values` are
-    /// rewards, a missing `start` is uniform, rows that sum to 1 within 10⁻⁴ are normalised. The format has no terminal
-    /// states, so episodes never end by themselves, but in models that [`Pomdp::to_cassandra`] wrote.
+    /// Where the format is ambiguous: a missing `discount` is 1 (see [`Pomdp::discount_is_given`]),
+    /// missing `values` are rewards, a missing `start` is uniform, rows that sum to 1 within 10⁻⁴
+    /// are normalised. The format has no terminal states, so episodes never end, except in models
+    /// that [`Pomdp::to_cassandra`] wrote.
     ///
     /// ```
     /// let coin = "discount: 0.5  values: reward  states: heads tails  actions: flip  observations: clink
@@ -100,11 +103,12 @@ impl Pomdp {
 
     /// This model as a text in Cassandra's format.
     ///
-    /// Probabilities, rewards and the discount (1 where none is given) read back exactly, but for rows whose sum is off by
-    /// rounding. Names become words of letters, digits, `_` and `-`. A terminal state is written as one that leads to a state
-    /// `end`, which emits `end` forever and pays nothing; a terminal observation is called like the other of its name, with
-    /// `_end`. Comments say what everything was, so that [`Pomdp::parse`] gives back the same model, while for other programs it
-    /// is an equal one whose episodes do not end.
+    /// Probabilities, rewards and the discount (1 where none is given) read back exactly, except
+    /// for rows whose sum is off by rounding. Names become words of letters, digits, `_` and `-`. A
+    /// terminal state is written as one that leads to a state `end`, which emits `end` forever and
+    /// pays nothing; a terminal observation is named like the non-terminal one, with `_end`.
+    /// Comments record the original names, so that [`Pomdp::parse`] returns the same model; for
+    /// other programs it is an equivalent one whose episodes do not end.
     pub fn to_cassandra(&self) -> String {
         cassandra::write(self)
     }
@@ -117,7 +121,7 @@ impl Pomdp {
         file.commit()
     }
 
-    /// Its actions, and its observations with and without end.
+    /// Its actions, and its terminal and non-terminal observations.
     pub fn alphabet(&self) -> &Alphabet {
         &self.alphabet
     }
@@ -167,7 +171,8 @@ impl Pomdp {
         self.expected_rewards[self.index(a, s)]
     }
 
-    /// P(o_1 … o_n ‖ a_1 … a_n) from the start: the probability of the observations if these actions are taken.
+    /// P(o_1 … o_n ‖ a_1 … a_n) from the start: the probability of the observations if these
+    /// actions are taken.
     ///
     /// It underflows on long sequences: sum the logarithms of [`Belief::update`] there.
     pub fn probability(&self, steps: &[ActionObservation]) -> f64 {
@@ -176,13 +181,13 @@ impl Pomdp {
         for &ao in steps {
             probability *= belief.update(ao);
             if probability == 0.0 {
-                break; // what comes after the impossible does not matter
+                break; // nothing after an impossible step matters
             }
         }
         probability
     }
 
-    /// What a uniformly random policy meets at step 1, 2, …, exactly.
+    /// The steps 1, 2, … of a uniformly random policy, exactly.
     pub fn uniform_policy(&self) -> impl Iterator<Item = UniformStep> {
         let actions = self.alphabet.actions().len();
         let mut now = vec![0.0; self.states.len()];
@@ -207,10 +212,11 @@ impl Pomdp {
         })
     }
 
-    /// The discounted value of a uniformly random policy from the start, E[Σ_t γ^(t−1) r_t] over an endless horizon.
+    /// The discounted value of a uniformly random policy from the start, E[Σ_t γ^(t−1) r_t] over an
+    /// infinite horizon.
     ///
-    /// Summed forward until what is left is below 10⁻¹⁰; `None` where a million steps do not suffice, as without discount
-    /// and without end.
+    /// Summed forward until the rest is below 10⁻¹⁰; `None` if a million steps do
+    /// not suffice, as without discount and without termination.
     pub fn uniform_policy_value(&self) -> Option<f64> {
         let gamma = self.discount();
         let largest = self.expected_rewards.iter().fold(0.0, |m: f64, r| m.max(r.abs()));
@@ -225,7 +231,8 @@ impl Pomdp {
             value += weight * step.reward;
             weight *= gamma;
             let tail = weight * step.live * largest / (1.0 - gamma);
-            // The tail has no bound without discount: there the sum ends when all but rounding has terminated.
+            // The tail has no bound without discount: there the sum ends when all episodes have
+            // terminated up to rounding.
             if tail <= VALUE_TOLERANCE || step.live < f64::EPSILON {
                 return Some(value);
             }

@@ -1,4 +1,4 @@
-//! QMDP (Littman et al. 1995) on the exact belief, and what one could earn who saw the state.
+//! QMDP (Littman et al. 1995) on the exact belief, and the value of the fully observed system.
 
 use super::{Belief, Pomdp};
 use crate::data::{Action, ActionObservation};
@@ -17,7 +17,8 @@ pub struct Qmdp<'a> {
 }
 
 impl<'a> Qmdp<'a> {
-    /// For episodes of `horizon` steps: Q_t(s, a) = r(s, a) + γ Σ_s' T(s' | a, s) max_a' Q_{t−1}(s', a').
+    /// For episodes of `horizon` steps: Q_t(s, a) = r(s, a) + γ Σ_s' T(s' | a, s) max_a'
+    /// Q_{t−1}(s', a').
     pub fn solve(pomdp: &'a Pomdp, discount: f64, horizon: usize) -> Qmdp<'a> {
         let (states, actions) = (pomdp.states().len(), pomdp.alphabet().actions().len());
         let mut values = vec![0.0; states];
@@ -36,7 +37,8 @@ impl<'a> Qmdp<'a> {
         Qmdp { pomdp, q, values }
     }
 
-    /// What the best policy earns that sees the state: a bound on all that do not.
+    /// The value of the best policy that observes the state: an upper bound for all policies that
+    /// do not.
     pub fn bound(&self) -> f64 {
         self.pomdp.start().map(|(s, p)| p * self.values[s]).sum()
     }
@@ -47,7 +49,7 @@ impl<'a> Qmdp<'a> {
     }
 }
 
-/// QMDP at work.
+/// The QMDP policy.
 #[derive(Clone, Debug)]
 pub struct QmdpPolicy<'a> {
     solved: &'a Qmdp<'a>,
@@ -63,7 +65,7 @@ impl Policy for QmdpPolicy<'_> {
 
     fn act(&mut self, _: &mut Rng) -> Action {
         let (belief, q) = (self.belief.state(), &self.solved.q);
-        // Beyond the horizon it goes on as if there were one more step.
+        // Beyond the horizon it continues as if there were one more step.
         let q = &q[q.len().saturating_sub(self.step + 1).min(q.len() - 1)];
         Action(argmax(q.chunks_exact(belief.len()).map(|q| dot(q, belief))).0 as u32)
     }

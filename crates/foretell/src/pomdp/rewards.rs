@@ -1,8 +1,9 @@
-//! Rewards R(a, s, s', o) as rules, of which the last that fits holds.
+//! Rewards R(a, s, s', o) as rules, of which the last that matches applies.
 
 use rustc_hash::FxHashMap;
 
-/// A reward for all (a, s, s', o) that fit it; `None` fits everything. A later rule overrides an earlier one.
+/// A reward for all (a, s, s', o) that match; `None` matches everything. A later rule overrides an
+/// earlier one.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RewardRule {
     /// a
@@ -23,7 +24,8 @@ const ANY: u32 = u32::MAX;
 /// The arguments a, s, s', o.
 type Key = [u32; 4];
 
-/// Rules grouped by which arguments they name: a lookup asks each shape once, and the latest answer holds.
+/// Rules grouped by which arguments they name: a lookup tries each shape once, and the latest rule
+/// applies.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Rewards {
     shapes: Vec<Shape>,
@@ -53,7 +55,7 @@ impl Rewards {
         Rewards { shapes }
     }
 
-    /// R(a, s, s', o); 0 where no rule fits.
+    /// R(a, s, s', o); 0 where no rule matches.
     pub fn get(&self, a: usize, s: usize, to: usize, o: usize) -> f64 {
         let key = [a, s, to, o].map(|i| i as u32);
         let rule_of = |shape: &Shape| {
@@ -68,7 +70,7 @@ impl Rewards {
         self.shapes.is_empty()
     }
 
-    /// The rules that hold, in their order.
+    /// The rules that apply, in their order.
     pub fn rules(&self) -> Vec<RewardRule> {
         let all = self.shapes.iter().flat_map(|shape| &shape.rules);
         let mut rules: Vec<(u32, RewardRule)> = all
@@ -103,7 +105,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_last_rule_that_fits_holds(
+        fn the_last_rule_that_matches_applies(
             rules in prop::collection::vec((argument(), argument(), argument(), argument()), 0..12),
             x in prop::array::uniform4(0..3usize),
         ) {

@@ -1,9 +1,9 @@
-//! Sparse rows of probabilities, made for reading, looking up and drawing.
+//! Sparse rows of probabilities, for iteration, lookup and sampling.
 
 use crate::math::SparseRows;
 use crate::rng::Rng;
 
-/// A sparse row: where, and with what probability.
+/// A sparse row: columns and their probabilities.
 pub type Row = Vec<(usize, f64)>;
 
 /// The sparse row of a dense one.

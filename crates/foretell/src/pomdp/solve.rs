@@ -1,13 +1,17 @@
-//! Plans for a finite POMDP over an endless horizon: V(b) = max_π E[Σ_t γ^(t−1) r_t].
+//! Planners for a finite POMDP over an infinite horizon: V(b) = max_π E[Σ_t γ^(t−1) r_t].
 //!
-//! Three planners, each a set of vectors over states with an action for each. The policy takes the action of the vector that
-//! is largest at the belief, argmax_α Σ_s b(s) α(s).
+//! Three planners, each a set of vectors over states with an action for each. The policy takes the
+//! action of the vector that is largest at the belief, argmax_α Σ_s b(s) α(s).
 //!
-//! - [`qmdp`]: what one could earn who saw the state from the next step on. Quick, an upper bound; never acts only to learn.
-//! - [`fast_informed_bound`]: a smaller upper bound, which knows what the next observation tells, but not the ones after it.
-//! - [`PointBased`]: a lower and an upper bound that meet at the start, and a policy that earns about the lower one.
+//! - [`qmdp`]: the value if the state were observed from the next step on. Fast, an upper bound;
+//!   never acts only to gain information.
+//! - [`fast_informed_bound`]: a smaller upper bound, which uses the next observation, and then
+//!   assumes the state is observed.
+//! - [`PointBased`]: a lower and an upper bound that converge at the start, and a policy whose
+//!   value is at least about the lower one.
 //!
-//! Values are finite where γ < 1, or where no policy can go on forever. Episodes end in terminal states.
+//! Values are finite where γ < 1, or where no policy can continue forever. Episodes end in terminal
+//! states.
 
 mod bounds;
 mod lower;
@@ -34,14 +38,14 @@ pub struct AlphaVector {
     pub values: Vec<f64>,
 }
 
-/// What a planner found.
+/// The result of a planner.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Solution {
-    /// What the policy compares: at least one vector.
+    /// The vectors that the policy compares, at least one.
     pub vectors: Vec<AlphaVector>,
-    /// No less can be earned from the start than this, where the planner knows.
+    /// A lower bound of the value at the start, if the planner has one.
     pub lower: Option<f64>,
-    /// No more can be earned from the start than this.
+    /// An upper bound of the value at the start.
     pub upper: f64,
 }
 
@@ -49,7 +53,7 @@ impl Solution {
     /// The policy of these vectors, on the exact belief of the model they were found for.
     pub fn policy<'a>(&'a self, pomdp: &'a Pomdp) -> VectorPolicy<'a> {
         let states = pomdp.states().len();
-        assert!(self.vectors.iter().all(|v| v.values.len() == states), "a solution is for its own model");
+        assert!(self.vectors.iter().all(|v| v.values.len() == states), "a solution belongs to one model");
         VectorPolicy { vectors: &self.vectors, belief: Belief::new(pomdp) }
     }
 
@@ -63,32 +67,35 @@ impl Solution {
     }
 }
 
-/// Q(s, a) = r(s, a) + γ Σ_s' T(s' | a, s) max_a' Q(s', a') by value iteration, as a vector for each action (Littman et al.
-/// 1995).
+/// Q(s, a) = r(s, a) + γ Σ_s' T(s' | a, s) max_a' Q(s', a') by value iteration, as a vector for
+/// each action (Littman et al. 1995).
 ///
-/// No value is too small, and none is too large by more than 10⁻⁸ of what the largest reward at every step would add up to.
+/// No value is too small, or too large by more than 10⁻⁸ of the
+/// discounted sum of the largest reward at every step.
 ///
 /// ```
 /// use foretell::pomdp::solve;
 ///
 /// let tiger = foretell::domains::get("tiger")?;
 /// let solution = solve::qmdp(tiger.pomdp().unwrap(), 0.95)?;
-/// // Who sees the tiger opens the other door at every step; the first action is taken before.
+/// // A policy that observes the state opens the right door at every step, except the first.
 /// assert!((solution.upper - (-1.0 + 0.95 * 200.0)).abs() < 1e-4);
 /// # Ok::<(), foretell::Error>(())
 /// ```
 ///
 /// # Errors
-/// A discount that is not in [0, 1], or 1 where a policy could go on forever; one so close to 1 that values do not settle.
+/// A discount that is not in [0, 1], or 1 where a policy could continue forever; one so close to 1
+/// that values do not converge.
 pub fn qmdp(pomdp: &Pomdp, discount: f64) -> Result<Solution> {
     let system = System::new(pomdp, discount)?;
     Ok(Solution::of_q(&system, &bounds::observed(&system)?))
 }
 
-/// Q(s, a) = r(s, a) + γ Σ_o max_a' Σ_s' T(s' | a, s) O(o | a, s') Q(s', a'), as a vector for each action (Hauskrecht 2000).
+/// Q(s, a) = r(s, a) + γ Σ_o max_a' Σ_s' T(s' | a, s) O(o | a, s') Q(s', a'), as a vector for each
+/// action (Hauskrecht 2000).
 ///
-/// As close as [`qmdp`], and never above it. A sweep costs as many operations as T and O together have paths (s, s', o), for
-/// every pair of actions.
+/// As accurate as [`qmdp`], and never above it. A sweep costs one
+/// operation for each path (s, s', o) of T and O and each pair of actions.
 ///
 /// # Errors
 /// As [`qmdp`].

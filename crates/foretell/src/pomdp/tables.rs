@@ -1,4 +1,4 @@
-//! The tables a finite POMDP is made from, and what must be true of them.
+//! The tables that define a finite POMDP, and their validation.
 
 use rustc_hash::FxHashSet;
 
@@ -8,7 +8,8 @@ use super::rows::{Row, Rows};
 use crate::data::{Action, Alphabet, Observation};
 use crate::error::{Error, Result};
 
-/// Rows whose sum differs from 1 by no more are normalised: public files print six digits, and sums are off by 10⁻⁵.
+/// Rows whose sum differs from 1 by at most this are normalised: public files print six digits, and
+/// sums are off by 10⁻⁵.
 pub(super) const SUM_TOLERANCE: f64 = 1e-4;
 
 /// A finite POMDP as tables; [`Pomdp::new`] checks them.
@@ -30,21 +31,21 @@ pub struct PomdpTables {
     pub transitions: Vec<Vec<Row>>,
     /// `emissions[a][s']`: O(o | a, s') as a row over o.
     pub emissions: Vec<Vec<Row>>,
-    /// R(a, s, s', o); 0 where no rule fits.
+    /// R(a, s, s', o); 0 where no rule matches.
     pub rewards: Vec<RewardRule>,
 }
 
-/// What is wrong with tables, and in which of them.
+/// A problem in the tables, and where.
 #[derive(Debug)]
-pub(super) struct Fault {
-    pub place: Place,
+pub(super) struct TableError {
+    pub part: TablePart,
     pub problem: String,
     pub remedy: String,
 }
 
-/// A place in the tables.
+/// A part of the tables.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Place {
+pub(super) enum TablePart {
     Whole,
     Start,
     Transition { action: usize, state: usize },
@@ -54,18 +55,18 @@ pub(super) enum Place {
 impl Pomdp {
     /// A model from its tables.
     ///
-    /// A name that only terminal states emit has only a terminal symbol in the alphabet; every other name has its symbol
-    /// that goes on, and a terminal one too where a terminal state emits it.
+    /// A name that only terminal states emit has only a terminal symbol in the alphabet; every
+    /// other name has a non-terminal symbol, and also a terminal one if a terminal state emits it.
     ///
     /// # Errors
     /// Tables of the wrong shape, names given twice, rows that do not sum to 1 within 10⁻⁴.
     pub fn new(tables: PomdpTables) -> Result<Pomdp> {
-        build(tables).map_err(|fault| Error::data(fault.problem, fault.remedy))
+        build(tables).map_err(|error| Error::data(error.problem, error.remedy))
     }
 }
 
-/// [`Pomdp::new`], for callers who know where the tables come from.
-pub(super) fn build(mut tables: PomdpTables) -> Result<Pomdp, Fault> {
+/// [`Pomdp::new`] with the part of the tables in errors, for callers that read them from a file.
+pub(super) fn build(mut tables: PomdpTables) -> Result<Pomdp, TableError> {
     if tables.terminal.is_empty() {
         tables.terminal = vec![false; tables.states.len()];
     }
@@ -105,44 +106,44 @@ pub(super) fn build(mut tables: PomdpTables) -> Result<Pomdp, Fault> {
     Ok(pomdp)
 }
 
-fn check_shapes(tables: &PomdpTables) -> Result<(), Fault> {
+fn check_shapes(tables: &PomdpTables) -> Result<(), TableError> {
     let names = [("state", &tables.states), ("action", &tables.actions), ("observation", &tables.observations)];
     for (kind, names) in names {
         if names.is_empty() {
-            return fault(format!("there is no {kind}"), format!("a model needs at least one {kind}"));
+            return error(format!("there is no {kind}"), format!("a model needs at least one {kind}"));
         }
         let mut seen = FxHashSet::default();
         if let Some(twice) = names.iter().find(|name| !seen.insert(name.as_str())) {
-            return fault(format!("{kind} {twice:?} is named twice"), "give every one its own name");
+            return error(format!("{kind} {twice:?} is named twice"), "give every one its own name");
         }
     }
     if let Some(gamma) = tables.discount
         && !(0.0..=1.0).contains(&gamma)
     {
-        return fault(format!("discount {gamma} is not between 0 and 1"), "values below 1 make sums over time finite");
+        return error(format!("discount {gamma} is not between 0 and 1"), "values below 1 make sums over time finite");
     }
     let (actions, states) = (tables.actions.len(), tables.states.len());
     for (name, table) in [("transitions", &tables.transitions), ("emissions", &tables.emissions)] {
         if table.len() != actions || table.iter().any(|rows| rows.len() != states) {
-            return fault(format!("{name} are not {actions} × {states} rows"), "give one row for every action and state");
+            return error(format!("{name} are not {actions} × {states} rows"), "give one row for every action and state");
         }
     }
     if tables.terminal.len() != states {
-        let problem = format!("{} of {states} states are said to be terminal or not", tables.terminal.len());
-        return fault(problem, "give one flag for every state, or none at all");
+        let problem = format!("{} of {states} states have a terminal flag", tables.terminal.len());
+        return error(problem, "give one flag for every state, or none at all");
     }
     let limits = [actions, states, states, tables.observations.len()];
     for rule in &tables.rewards {
         let arguments = [rule.action, rule.from, rule.to, rule.observation];
         if arguments.iter().zip(limits).any(|(x, n)| x.is_some_and(|i| i >= n)) || !rule.reward.is_finite() {
-            return fault(format!("reward rule {rule:?} is out of range"), "name what exists, and give a finite reward");
+            return error(format!("reward rule {rule:?} is out of range"), "name what exists, and give a finite reward");
         }
     }
     Ok(())
 }
 
-fn start_row(tables: &PomdpTables) -> Result<Row, Fault> {
-    let at = |problem, remedy| Fault { place: Place::Start, problem, remedy };
+fn start_row(tables: &PomdpTables) -> Result<Row, TableError> {
+    let at = |problem, remedy| TableError { part: TablePart::Start, problem, remedy };
     let row = normalised(tables.start.clone(), tables.states.len())
         .map_err(|why| at(format!("start probabilities {why}"), "give every state its probability, summing to 1".to_string()))?;
     match row.iter().find(|&&(s, _)| tables.terminal[s]) {
@@ -154,34 +155,34 @@ fn start_row(tables: &PomdpTables) -> Result<Row, Fault> {
     }
 }
 
-fn transition_rows(tables: &PomdpTables) -> Result<Vec<Row>, Fault> {
-    let place = |action, state| Place::Transition { action, state };
-    checked_rows(tables, &tables.transitions, "transition probabilities of action", place, tables.states.len())
+fn transition_rows(tables: &PomdpTables) -> Result<Vec<Row>, TableError> {
+    let part = |action, state| TablePart::Transition { action, state };
+    checked_rows(tables, &tables.transitions, "transition probabilities of action", part, tables.states.len())
 }
 
-fn emission_rows(tables: &PomdpTables) -> Result<Vec<Row>, Fault> {
-    let place = |action, state| Place::Emission { action, state };
-    checked_rows(tables, &tables.emissions, "observation probabilities of action", place, tables.observations.len())
+fn emission_rows(tables: &PomdpTables) -> Result<Vec<Row>, TableError> {
+    let part = |action, state| TablePart::Emission { action, state };
+    checked_rows(tables, &tables.emissions, "observation probabilities of action", part, tables.observations.len())
 }
 
 fn checked_rows(
     tables: &PomdpTables,
     table: &[Vec<Row>],
     what: &str,
-    place: impl Fn(usize, usize) -> Place,
+    part: impl Fn(usize, usize) -> TablePart,
     width: usize,
-) -> Result<Vec<Row>, Fault> {
+) -> Result<Vec<Row>, TableError> {
     let mut rows = Vec::with_capacity(tables.actions.len() * tables.states.len());
     for (action, of_action) in table.iter().enumerate() {
         for (state, row) in of_action.iter().enumerate() {
-            let place = place(action, state);
-            if tables.terminal[state] && matches!(place, Place::Transition { .. }) {
+            let part = part(action, state);
+            if tables.terminal[state] && matches!(part, TablePart::Transition { .. }) {
                 rows.push(Row::new()); // nothing follows
                 continue;
             }
             let (a, s) = (&tables.actions[action], &tables.states[state]);
-            rows.push(normalised(row.clone(), width).map_err(|why| Fault {
-                place,
+            rows.push(normalised(row.clone(), width).map_err(|why| TableError {
+                part,
                 problem: format!("{what} {a}, state {s} {why}"),
                 remedy: "every row must be given and sum to 1".to_string(),
             })?);
@@ -195,7 +196,7 @@ fn normalised(mut row: Row, width: usize) -> Result<Row, String> {
     row.retain(|&(_, p)| p != 0.0);
     row.sort_by_key(|&(column, _)| column);
     if let Some(&(_, p)) = row.iter().find(|(_, p)| !(0.0..=1.0 + SUM_TOLERANCE).contains(p)) {
-        return Err(format!("contain {p}, which is no probability"));
+        return Err(format!("contain {p}, which is not a probability"));
     }
     if row.last().is_some_and(|&(column, _)| column >= width) || row.windows(2).any(|w| w[0].0 == w[1].0) {
         return Err("name a column that does not exist, or one twice".to_string());
@@ -212,7 +213,7 @@ fn normalised(mut row: Row, width: usize) -> Result<Row, String> {
     Ok(row)
 }
 
-/// The alphabet, and for every observation name its symbols that go on and that end the episode.
+/// The alphabet, and for every observation name its non-terminal and terminal symbols.
 fn alphabet(tables: &PomdpTables, emissions: &[Row]) -> (Alphabet, Vec<[Option<Observation>; 2]>) {
     let mut emitted = vec![[false; 2]; tables.observations.len()];
     for (i, row) in emissions.iter().enumerate() {
@@ -225,8 +226,8 @@ fn alphabet(tables: &PomdpTables, emissions: &[Row]) -> (Alphabet, Vec<[Option<O
         alphabet.intern_action(action);
     }
     for (i, name) in tables.observations.iter().enumerate() {
-        let [goes_on, ends] = emitted[i];
-        if goes_on || !ends {
+        let [continues, ends] = emitted[i];
+        if continues || !ends {
             symbols[i][0] = Some(alphabet.intern_observation(name));
         }
     }
@@ -238,7 +239,8 @@ fn alphabet(tables: &PomdpTables, emissions: &[Row]) -> (Alphabet, Vec<[Option<O
     (alphabet, symbols)
 }
 
-/// r(a, s) = Σ_s' T(s' | a, s) Σ_o O(o | a, s') R(a, s, s', o), leaving out the sums that no rule depends on.
+/// r(a, s) = Σ_s' T(s' | a, s) Σ_o O(o | a, s') R(a, s, s', o), leaving out the sums that no rule
+/// depends on.
 pub(super) fn expected_rewards(pomdp: &Pomdp) -> Vec<f64> {
     let rewards = &pomdp.rewards;
     let (by_state, by_observation) = (rewards.depend_on_next_state(), rewards.depend_on_observation());
@@ -265,6 +267,6 @@ pub(super) fn expected_rewards(pomdp: &Pomdp) -> Vec<f64> {
     expected
 }
 
-fn fault<T>(problem: String, remedy: impl Into<String>) -> Result<T, Fault> {
-    Err(Fault { place: Place::Whole, problem, remedy: remedy.into() })
+fn error<T>(problem: String, remedy: impl Into<String>) -> Result<T, TableError> {
+    Err(TableError { part: TablePart::Whole, problem, remedy: remedy.into() })
 }

@@ -1,7 +1,9 @@
-//! Work that takes long leaves what it has done in a folder, and goes on there after being stopped at any moment.
+//! Checkpoints: long work saves its progress in a folder, and continues from there if it is
+//! interrupted.
 //!
-//! Work is made of parts, each of which appears whole or not at all and is checked when it is read. What a part holds follows from the
-//! identity of the work alone, so that whatever was lost is done again, bit by bit the same.
+//! Progress is saved in parts. Each part is written atomically and its checksum is
+//! verified when it is read. The content of a part depends only on the identity of the work, so a
+//! lost part is computed again, bit for bit the same.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
@@ -16,17 +18,19 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 use super::file::{self, AtomicFile};
 use crate::error::{Error, Result};
 
-/// Says whose the parts are. It comes before all of them and goes before all of them.
+/// Identifies the work that the parts belong to. It is written before the first part and removed
+/// before them.
 const IDENTITY: &str = "work.json";
-/// Held by the process at work.
+/// Locked by the process that uses the folder.
 const LOCK: &str = "lock";
-/// How the names of parts end.
+/// The extension of parts.
 const PART: &str = ".part";
-/// How often the lock is asked for, and how long to wait before asking again: who was killed a moment ago may still hold it.
+/// Attempts to take the lock, and the pause between them: a process that was just killed may still
+/// hold it.
 const ATTEMPTS: usize = 20;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A folder in which work that takes long leaves what it has done, to go on there after being stopped at any moment.
+/// A folder in which long work saves its progress, to continue from there if it is interrupted.
 ///
 /// ```
 /// # let folder = std::env::temp_dir().join(format!("foretell-checkpoint-{}", std::process::id()));
@@ -55,10 +59,10 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Begins work in a folder, or goes on with it.
+    /// Begins work in a folder, or continues it.
     ///
-    /// `work` says what is done, with all that its result depends on; a folder in which other work was begun is refused. `due`
-    /// tells whether it is time to save.
+    /// `work` is everything that the result depends on; a folder in which other work was begun is
+    /// refused. `due` returns whether it is time to save.
     pub fn open(
         folder: impl Into<PathBuf>,
         work: &impl Serialize,
@@ -81,7 +85,7 @@ impl Checkpoint {
             check_identity(&folder, begun, &work)?;
         }
         let mut checkpoint = Checkpoint { folder, due: Box::new(due), has_parts: false, lock };
-        // Parts of nobody were left by a process that was stopped while it removed them.
+        // Parts without an identity were left by a process that was stopped while it removed them.
         checkpoint.clean(if begun.is_some() { is_left_over } else { is_ours })?;
         if begun.is_none() {
             file::write(&path, format!("{work:#}\n").as_bytes())?;
@@ -95,7 +99,7 @@ impl Checkpoint {
         &self.folder
     }
 
-    /// Whether something had been done when it was opened.
+    /// Whether it continues earlier work: some part had been saved when it was opened.
     pub fn goes_on(&self) -> bool {
         self.has_parts
     }
@@ -105,7 +109,7 @@ impl Checkpoint {
         (self.due)()
     }
 
-    /// What was saved of a part; `None` if nothing was.
+    /// The saved bytes of a part; `None` if it was not saved.
     pub fn load(&self, part: &str) -> Result<Option<Vec<u8>>> {
         let path = self.path(part);
         let mut bytes = match fs::read(&path) {
@@ -122,7 +126,8 @@ impl Checkpoint {
         Ok(Some(bytes))
     }
 
-    /// Saves a part in place of what was saved of it before, which stays if this fails. Its name is one of a file.
+    /// Saves a part and replaces its earlier version, which stays if this fails. `part` must be a
+    /// valid file name.
     pub fn save(&mut self, part: &str, bytes: &[u8]) -> Result<()> {
         let path = self.path(part);
         let mut file = AtomicFile::create(&path)?;
@@ -137,35 +142,36 @@ impl Checkpoint {
         remove(&self.path(part))
     }
 
-    /// Removes all of it once the work is done and its result is safe; and the folder, if nothing else is in there.
+    /// Removes the checkpoint once the work is done and its result is saved; and the folder, if it
+    /// is then empty.
     pub fn finish(self) -> Result<()> {
         remove(&self.folder.join(IDENTITY))?;
         self.clean(is_ours)?;
         drop(self.lock);
         remove(&self.folder.join(LOCK))?;
-        // It may hold other things, or be where we are.
+        // The folder may contain other files, or be the current directory.
         let _ = fs::remove_dir(&self.folder);
         Ok(())
     }
 
     /// The file of a part, for messages.
     pub(crate) fn path(&self, part: &str) -> PathBuf {
-        assert!(!part.contains(['/', '\\']), "{part:?} is no name of a file");
+        assert!(!part.contains(['/', '\\']), "{part:?} is not a file name");
         self.folder.join(format!("{part}{PART}"))
     }
 
     fn names(&self) -> Result<Vec<String>> {
         let entries = fs::read_dir(&self.folder).map_err(Error::io("read", &self.folder))?;
-        // A name that is no text is none of ours.
+        // A name that is not UTF-8 is not ours.
         Ok(entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect())
     }
 
-    fn clean(&self, is_to_go: fn(&str) -> bool) -> Result<()> {
-        self.names()?.iter().filter(|name| is_to_go(name)).try_for_each(|name| remove(&self.folder.join(name)))
+    fn clean(&self, is_removed: fn(&str) -> bool) -> Result<()> {
+        self.names()?.iter().filter(|name| is_removed(name)).try_for_each(|name| remove(&self.folder.join(name)))
     }
 }
 
-/// A short name for bytes that work depends on.
+/// A hash of bytes that work depends on.
 pub fn digest(bytes: &[u8]) -> String {
     format!("{:016x}", xxh3_64(bytes))
 }
@@ -183,25 +189,25 @@ pub fn digest_of(mut bytes: impl Read) -> io::Result<String> {
     }
 }
 
-/// What is said of a part that cannot be used.
-pub(crate) const AGAIN: &str = "remove the folder and begin anew";
+/// The remedy for a part that cannot be used.
+pub(crate) const AGAIN: &str = "remove the folder and start again";
 
 fn damaged(path: &Path, problem: &str) -> Error {
     Error::input(path.display().to_string(), None, problem, AGAIN)
 }
 
-/// Makes sure that nobody else is at work in the folder.
+/// Makes sure that no other process uses the folder.
 fn lock(folder: &Path) -> Result<File> {
     let path = folder.join(LOCK);
     let lock = File::options().write(true).create(true).truncate(false).open(&path).map_err(Error::io("create", &path))?;
     for _ in 0..ATTEMPTS {
         match lock.try_lock() {
             Err(TryLockError::WouldBlock) => thread::sleep(PAUSE),
-            // Some file systems have no locks; then it is up to the user.
+            // Some file systems have no locks; the user must then avoid two processes.
             Ok(()) | Err(TryLockError::Error(_)) => return Ok(lock),
         }
     }
-    let problem = format!("another process is at work in {}", folder.display());
+    let problem = format!("another process uses {}", folder.display());
     Err(Error::data(problem, "wait for it, or name another folder"))
 }
 
@@ -269,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_saved_is_there_after_a_stop() {
+    fn saved_parts_survive_an_interruption() {
         let above = tempfile::tempdir().unwrap();
         let folder = above.path().join("new/folder");
         let mut checkpoint = open(&folder, &json!(1)).unwrap();
@@ -289,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn other_work_is_refused_and_stays() {
+    fn other_work_is_refused_and_its_parts_stay() {
         let folder = tempfile::tempdir().unwrap();
         let work = |rank: usize| json!({ "logs": "walks.csv", "rank": rank });
         open(folder.path(), &work(5)).unwrap().save("moments", b"five").unwrap();
@@ -303,13 +309,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let first = open(folder.path(), &json!(1)).unwrap();
         let message = open(folder.path(), &json!(1)).err().unwrap().to_string();
-        assert!(message.starts_with("another process is at work in"), "{message}");
+        assert!(message.starts_with("another process uses"), "{message}");
         drop(first);
         open(folder.path(), &json!(1)).unwrap();
     }
 
     #[test]
-    fn leftovers_of_the_killed_go_and_what_is_not_ours_stays() {
+    fn leftovers_of_a_killed_process_are_removed_and_other_files_stay() {
         let folder = tempfile::tempdir().unwrap();
         open(folder.path(), &json!(1)).unwrap().save("moments", b"whole").unwrap();
         for name in [".moments.part.77-0.tmp", ".work.json.77-1.tmp", "notes.txt", ".notes.txt.swp", ".model.77-0.tmp"] {
@@ -323,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_whose_removal_was_stopped_are_nobodys() {
+    fn parts_without_an_identity_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         open(folder.path(), &json!(1)).unwrap().save("moments", b"of work 1").unwrap();
         fs::remove_file(folder.path().join(IDENTITY)).unwrap();
@@ -333,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn every_damage_is_noticed() {
+    fn every_damage_is_detected() {
         let folder = tempfile::tempdir().unwrap();
         let mut checkpoint = open(folder.path(), &json!(1)).unwrap();
         checkpoint.save("moments", b"numbers").unwrap();
@@ -366,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_no_folder() {
+    fn a_file_in_place_of_the_folder_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         fs::write(&path, "mine").unwrap();

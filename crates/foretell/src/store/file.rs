@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
 
-/// A file written under a temporary name beside its target, which takes its place in [`AtomicFile::commit`].
+/// A file written under a temporary name beside its target, which takes its place in
+/// [`AtomicFile::commit`].
 ///
 /// Dropped before that, it leaves nothing behind.
 pub(crate) struct AtomicFile {
@@ -32,7 +33,7 @@ impl AtomicFile {
         self.file.flush().map_err(Error::io("write", &self.target))?;
         self.file.get_ref().sync_all().map_err(Error::io("write", &self.target))?;
         if let Ok(replaced) = fs::metadata(&self.target) {
-            // Who may read it stays as it was; not all file systems know of that.
+            // Permissions stay as they were; not all file systems have them.
             let _ = fs::set_permissions(&self.temporary, replaced.permissions());
         }
         fs::rename(&self.temporary, &self.target).map_err(Error::io("create", &self.target))?;
@@ -54,7 +55,7 @@ impl Write for AtomicFile {
 impl Drop for AtomicFile {
     fn drop(&mut self) {
         if !self.committed {
-            // Nothing can be done about a temporary file that does not go away.
+            // If the temporary file cannot be removed, nothing more can be done here.
             let _ = fs::remove_file(&self.temporary);
         }
     }
@@ -68,7 +69,7 @@ pub fn write(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
     file.commit()
 }
 
-/// Where `path` leads. A rename would replace a link by the file, and a device such as /dev/null for good.
+/// The file behind `path`: a rename would replace a link, or even a device such as /dev/null.
 fn regular_target(path: &Path) -> io::Result<PathBuf> {
     match fs::metadata(path) {
         Ok(metadata) if metadata.is_file() => fs::canonicalize(path),
@@ -89,7 +90,7 @@ fn temporary_beside(target: &Path) -> io::Result<(PathBuf, File)> {
         let temporary = target.with_file_name(hidden);
         match OpenOptions::new().write(true).create_new(true).open(&temporary) {
             Ok(file) => return Ok((temporary, file)),
-            // left by a process that was killed and had our id
+            // left by a killed process with the same id
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
             Err(error) => return Err(error),
         }

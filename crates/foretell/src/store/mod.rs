@@ -1,4 +1,4 @@
-//! Files that appear whole or not at all, named arrays in them, and checkpoints of work that takes long.
+//! Files written atomically, named arrays in them, and checkpoints of long work.
 
 mod file;
 pub(crate) mod tensors;

@@ -1,4 +1,5 @@
-//! Our safetensors files: arrays that NumPy reads without our code, and everything else as JSON in the header.
+//! Safetensors files: arrays that NumPy can read without Foretell, and everything else as JSON in
+//! the header.
 
 use std::collections::HashMap;
 
@@ -8,21 +9,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// Raised whenever a file written before would be read differently, column values of projections included.
+/// Incremented whenever an older file would be read differently, including the column values of
+/// projections.
 const FORMAT_VERSION: u32 = 2;
-/// Key of the header under which everything that is not an array stands. One key: the order of several is not fixed.
+/// The header key for everything that is not an array. One key, because the order of several is not
+/// fixed.
 const HEADER: &str = "foretell";
 
-/// What a file holds, for messages.
+/// The kind of a file, for messages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kind {
     /// "model"
     pub(crate) name: &'static str,
-    /// What one does when a file is damaged.
+    /// The remedy for a damaged file.
     pub(crate) again: &'static str,
 }
 
-/// What every header says, and what is of its kind.
+/// The fields of every header, and those of its kind.
 #[derive(Serialize, Deserialize)]
 struct Header<T> {
     kind: String,
@@ -32,7 +35,7 @@ struct Header<T> {
     body: T,
 }
 
-/// What a file of ours says of itself before all else.
+/// The kind and versions of a Foretell file, from its header.
 ///
 /// ```
 /// # use foretell::{LearnParams, Logs, Seed, Stamp, domains, learn};
@@ -47,14 +50,14 @@ struct Header<T> {
 pub struct Stamp {
     /// "model" or "policy".
     pub kind: String,
-    /// Version of the format; files of another one are not read.
+    /// Version of the format; other versions are not read.
     pub format_version: u32,
     /// Version of the library that wrote it.
     pub library_version: String,
 }
 
 impl Stamp {
-    /// That of a file with these bytes; `None` if it is not one of ours.
+    /// The stamp of a file with these bytes; `None` if Foretell did not write it.
     pub fn of(bytes: &[u8]) -> Option<Stamp> {
         let (_, metadata) = SafeTensors::read_metadata(bytes).ok()?;
         serde_json::from_str(metadata.metadata().as_ref()?.get(HEADER)?).ok()
@@ -115,14 +118,15 @@ pub(crate) struct Arrays<'a> {
 }
 
 impl<'a> Arrays<'a> {
-    /// Reads the bytes of a file of that kind; `file` is named in errors. The rest of the header comes beside the arrays.
+    /// Reads the bytes of a file of that kind; `file` is its name in errors. Returns the rest of
+    /// the header and the arrays.
     pub(crate) fn open<T: DeserializeOwned>(kind: Kind, bytes: &'a [u8], file: &'a str) -> Result<(T, Arrays<'a>)> {
         let wrong = |problem: String, remedy: &str| Error::input(file, None, problem, remedy);
         let not_ours = format!("give a {} that foretell wrote", kind.name);
         let (_, metadata) = SafeTensors::read_metadata(bytes)
             .map_err(|_| wrong("not a safetensors file, or only a part of one".into(), &not_ours))?;
         let json = metadata.metadata().as_ref().and_then(|m| m.get(HEADER));
-        let json = json.ok_or_else(|| wrong(format!("a safetensors file, but not a {} of ours", kind.name), &not_ours))?;
+        let json = json.ok_or_else(|| wrong(format!("a safetensors file, but not a {} of foretell", kind.name), &not_ours))?;
         check_version(kind, json, file)?;
         let header: Header<T> =
             serde_json::from_str(json).map_err(|e| wrong(format!("its header is damaged ({e})"), kind.again))?;
@@ -176,7 +180,7 @@ impl<'a> Arrays<'a> {
     }
 }
 
-/// Refuses files of another kind or version before anything else of them is read.
+/// Refuses files of another kind or version before the rest is read.
 fn check_version(kind: Kind, json: &str, file: &str) -> Result<()> {
     #[derive(Deserialize)]
     struct Version {

@@ -1,10 +1,11 @@
-//! A system to act in, and the record of one episode in it.
+//! Environments, and the rollout of one episode.
 
 use super::policy::Policy;
 use crate::data::{Action, ActionObservation, Alphabet, End, Observation, Trajectory};
 use crate::rng::Rng;
 
-/// What an action led to. Whether the episode goes on is told by the observation, [`Alphabet::is_terminal`].
+/// The outcome of an action. Whether the episode ends follows from the observation:
+/// [`Alphabet::is_terminal`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outcome {
     /// o
@@ -15,16 +16,16 @@ pub struct Outcome {
 
 /// A system that answers actions with observations and rewards.
 ///
-/// There is no observation before the first action. After a terminal observation only [`reset`](Environment::reset)
-/// is meaningful.
+/// There is no observation before the first action. After a terminal observation only
+/// [`reset`](Environment::reset) is meaningful.
 pub trait Environment {
     /// The actions it takes and the observations it gives.
     fn alphabet(&self) -> &Alphabet;
     /// Begins an episode.
     fn reset(&mut self, rng: &mut Rng);
-    /// Takes `a`, which must be of its alphabet.
+    /// Takes `a`, which must be in its alphabet.
     fn step(&mut self, a: Action, rng: &mut Rng) -> Outcome;
-    /// The hidden state for people to see: a map, or a name. Nothing, if it does not tell.
+    /// The hidden state as text for people, such as a map or a name; empty if there is none.
     fn picture(&self) -> String {
         String::new()
     }
@@ -53,7 +54,7 @@ where
         }
     }
     if z.action_probabilities.len() < z.steps.len() {
-        z.action_probabilities.clear(); // a log tells them for every step or for none
+        z.action_probabilities.clear(); // a log has them for every step or for none
     }
     z
 }
@@ -96,13 +97,13 @@ mod tests {
         }
     }
 
-    /// Says how probable its first action was, and nothing of the others.
+    /// Gives the probability of its first action only.
     #[derive(Default)]
-    struct Mumbling {
+    struct FirstProbabilityOnly {
         seen: usize,
     }
 
-    impl Policy for Mumbling {
+    impl Policy for FirstProbabilityOnly {
         fn act(&mut self, _: &mut Rng) -> Action {
             Action(1)
         }
@@ -131,8 +132,8 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_that_does_not_tell_all_probabilities_leaves_none() {
-        let z = rollout(&mut Five::new(), &mut Mumbling::default(), 100, &mut Seed(1).rng());
+    fn without_the_probability_of_every_action_none_are_kept() {
+        let z = rollout(&mut Five::new(), &mut FirstProbabilityOnly::default(), 100, &mut Seed(1).rng());
         assert!(z.action_probabilities.is_empty());
     }
 }

@@ -1,22 +1,22 @@
-//! What follows an episode step by step: to know where it is, or to say what comes next.
+//! Filters: they follow an episode step by step, keep a state, and predict.
 
 use crate::data::{Action, ActionObservation};
 
 /// Follows an episode.
 pub trait Track {
-    /// Back to the start of an episode.
+    /// Returns to the start of an episode.
     fn reset(&mut self);
     /// Takes one step into account.
     fn observe(&mut self, ao: ActionObservation);
 }
 
-/// Knows where an episode is, as numbers.
+/// Keeps a state as a vector of numbers.
 pub trait Filter: Track {
     /// The state.
     fn state(&self) -> &[f64];
 }
 
-/// Says what will be observed.
+/// Predicts observations.
 pub trait Predict: Track {
     /// P(o ‖ a) of every observation of its alphabet.
     fn probabilities(&mut self, a: Action) -> &[f64];
@@ -24,7 +24,7 @@ pub trait Predict: Track {
     /// P(o ‖ a) of one observation, which may be outside its alphabet.
     fn probability(&mut self, ao: ActionObservation) -> f64;
 
-    /// Takes one step into account and returns the probability P(o ‖ a) that it had given to that observation.
+    /// Takes one step into account and returns P(o ‖ a), the probability predicted before it.
     fn update(&mut self, ao: ActionObservation) -> f64 {
         let p = self.probability(ao);
         self.observe(ao);

@@ -1,4 +1,4 @@
-//! What acts and what is acted in: environments, policies, rollouts, and what follows an episode step by step.
+//! Environments, policies, rollouts and filters.
 
 mod filter;
 mod policy;

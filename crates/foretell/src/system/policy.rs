@@ -1,21 +1,21 @@
-//! How actions are chosen.
+//! Policies.
 
 use crate::data::{Action, ActionObservation};
 use crate::rng::Rng;
 
-/// A way to choose actions, which may remember what it saw.
+/// Chooses actions, and may remember the history.
 pub trait Policy {
     /// Begins an episode.
     fn reset(&mut self) {}
     /// The next action.
     fn act(&mut self, rng: &mut Rng) -> Action;
-    /// π(a | h) of the action it has just chosen, where it can tell.
+    /// π(a | h) of the action it has just chosen, if known.
     fn probability(&self, _a: Action) -> Option<f64> {
         None
     }
-    /// Sees what its action led to.
+    /// Observes the step that followed from its action.
     fn observe(&mut self, _ao: ActionObservation) {}
-    /// Sees what its action led to, and what it earned: for those whose observations tell rewards.
+    /// Observes the step and its reward: for policies whose observations include rewards.
     fn observe_rewarded(&mut self, ao: ActionObservation, _reward: f64) {
         self.observe(ao);
     }
@@ -74,7 +74,7 @@ impl Policy for Always {
     }
 }
 
-/// A plan followed blindly, over and over.
+/// A fixed sequence of actions, repeated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scripted {
     plan: Vec<Action>,
@@ -82,7 +82,7 @@ pub struct Scripted {
 }
 
 impl Scripted {
-    /// Follows the plan, which must have an action, and begins it anew at its end.
+    /// Follows the plan, which must not be empty, and restarts it at its end.
     pub fn new(plan: Vec<Action>) -> Scripted {
         assert!(!plan.is_empty(), "a plan has at least one action");
         Scripted { plan, step: 0 }
@@ -107,13 +107,13 @@ impl Policy for Scripted {
     }
 }
 
-/// Another policy, but every action alike with probability ε.
+/// ε-greedy exploration: another policy, but a uniformly random action with probability ε.
 #[derive(Clone, Debug)]
 pub struct Exploring<P> {
     inner: P,
     epsilon: f64,
     actions: usize,
-    /// What `inner` has chosen.
+    /// The action that `inner` chose.
     chosen: Action,
 }
 
@@ -135,7 +135,7 @@ impl<P: Policy> Policy for Exploring<P> {
     }
 
     fn probability(&self, a: Action) -> Option<f64> {
-        // Of an inner policy that draws its actions only what it has drawn is known.
+        // For a random inner policy, only the probability of the drawn action is known.
         let inner = self.inner.probability(self.chosen).filter(|&p| p == 1.0)?;
         let greedy = if a == self.chosen { inner } else { 0.0 };
         Some(self.epsilon / self.actions as f64 + (1.0 - self.epsilon) * greedy)
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_is_followed_and_begins_anew() {
+    fn a_script_is_followed_and_restarted() {
         let mut policy = Scripted::new(vec![Action(1), Action(0)]);
         let mut rng = Seed(1).rng();
         let mut take = |policy: &mut Scripted| {

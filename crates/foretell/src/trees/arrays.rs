@@ -1,4 +1,4 @@
-//! Forests as plain arrays, to be saved and read.
+//! Forests as plain arrays, for files.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub struct ForestArrays {
     pub features: Vec<u32>,
     /// Rows whose feature is above it go to the second child; 0 for leaves.
     pub thresholds: Vec<f32>,
-    /// The first child of each node, right after which comes the second; 0 for leaves.
+    /// The first child of each node, directly followed by the second; 0 for leaves.
     pub children: Vec<u32>,
     /// The mean target of each leaf, in the order of nodes.
     pub values: Vec<f64>,
@@ -53,9 +53,10 @@ impl Forest {
 }
 
 impl ForestArrays {
-    /// Whether every walk from a root ends at a leaf that has a value: children lie behind their parent, in its tree.
+    /// Whether every walk from a root ends at a leaf with a value: children come after their
+    /// parent, in its tree.
     fn check(&self) -> Result<()> {
-        let damaged = |problem: String| Err(Error::data(format!("the forest is damaged: {problem}"), "make it again"));
+        let damaged = |problem: String| Err(Error::data(format!("the forest is damaged: {problem}"), "fit it again"));
         let nodes = self.features.len();
         if self.thresholds.len() != nodes || self.children.len() != nodes {
             return damaged(format!("{nodes} features, {} thresholds, {} children", self.thresholds.len(), self.children.len()));
@@ -76,7 +77,7 @@ impl ForestArrays {
                 let (feature, child) = (self.features[i as usize], self.children[i as usize]);
                 let inside = child > i && child < end - 1 && (feature as usize) < self.width;
                 if child != 0 && !(inside && self.thresholds[i as usize].is_finite()) {
-                    return damaged(format!("node {i} points to node {child} or splits feature {feature}, which are not there"));
+                    return damaged(format!("node {i} points to node {child} or splits feature {feature}, which do not exist"));
                 }
             }
         }

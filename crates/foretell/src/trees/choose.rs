@@ -7,9 +7,11 @@ use super::kernels::{Bounds, Candidates, Split};
 use super::threshold;
 use crate::rng::Rng;
 
-/// Scores whose ratio is nearer to 1 are equal but for rounding: splits of the same rows, perhaps with sides exchanged.
+/// Scores whose ratio is nearer to 1 are equal up to rounding: splits of the same rows, perhaps
+/// with sides exchanged.
 ///
-/// A sum of some hundred numbers in single precision is right to about ten units of 2⁻²⁴, and a score has its square.
+/// A sum of a few hundred numbers in single precision is accurate to about
+/// ten units of 2⁻²⁴, and a score contains its square.
 const TIE: f32 = 2e-6;
 
 /// Targets of a node, summed up.
@@ -40,12 +42,12 @@ impl Summary {
     }
 
     pub(super) fn mean(&self) -> f64 {
-        // Rounding may carry a mean outside, and that of equal numbers away from them.
+        // Rounding may move a mean outside the range of the targets.
         (self.sum / self.weight).clamp(self.low, self.high)
     }
 }
 
-/// Folds numbers in four lanes, which do not wait for each other, and then the lanes.
+/// Folds numbers in four independent lanes, and then the lanes.
 #[inline(always)]
 fn fold(values: &[f64], start: f64, add: impl Fn(f64, f64) -> f64) -> f64 {
     let (fours, rest) = values.as_chunks::<4>();
@@ -56,7 +58,7 @@ fn fold(values: &[f64], start: f64, add: impl Fn(f64, f64) -> f64) -> f64 {
     lanes.iter().chain(rest).copied().fold(start, add)
 }
 
-/// A node as far as its split is concerned.
+/// What the choice of a split needs of a node.
 pub(super) struct Members<'a> {
     pub(super) rows: &'a [f32],
     pub(super) y: &'a [f64],
@@ -66,14 +68,14 @@ pub(super) struct Members<'a> {
     pub(super) bounds: &'a Bounds,
 }
 
-/// Chooses splits, one node after the other in the same memory.
+/// Chooses splits, reusing memory from node to node.
 pub(super) struct Chooser {
     width: usize,
     /// K
     candidates: usize,
     /// w·(y − mean), in units of the largest |y − mean|, so that single precision is enough
     residuals: Vec<f32>,
-    /// In units of the largest of them; all 1 where they are equal.
+    /// In units of the largest weight; all 1 where they are equal.
     weights: Vec<f32>,
     drawn: Candidates,
     scores: Vec<f32>,
@@ -133,8 +135,8 @@ impl Chooser {
         }
     }
 
-    /// (Σ_left r)² / (w_left·w_right): as residuals sum to 0, the reduction of variance but for a factor that all share.
-    /// Constant features, padding among them, have score −1.
+    /// (Σ_left r)² / (w_left·w_right): since residuals sum to 0, the reduction of variance up to a
+    /// common factor. Constant features, padding among them, have score −1.
     #[inline(always)]
     fn score(&mut self, bounds: &Bounds, total: f32) {
         let sums = self.drawn.residuals.iter().zip(&self.drawn.weights);
@@ -145,7 +147,7 @@ impl Chooser {
         }
     }
 
-    /// Leaves K of the features that are not constant in the running.
+    /// Restricts the choice to K of the features that are not constant.
     fn restrict(&mut self, rng: &mut Rng) {
         self.features.clear();
         self.features.extend((0..self.width).filter(|&j| self.scores[j] >= 0.0));
@@ -156,7 +158,7 @@ impl Chooser {
         }
     }
 
-    /// The feature of the best score, drawn from those that share it.
+    /// The feature with the best score, drawn uniformly from ties.
     #[inline(always)]
     fn best(&mut self, rng: &mut Rng) -> Option<usize> {
         let mut lanes = [-1.0f32; LANES];
@@ -249,7 +251,8 @@ mod tests {
         assert!(threshold(f32::MIN, f32::MAX, 1 << 31).abs() < 1e32);
         let mut rng = Seed(5).rng();
         let draws: Vec<f64> = (0..10_000).map(|_| f64::from(threshold(-3.0, 5.0, rng.bits() as u32))).collect();
-        // Mean 1 and variance 64/12, with standard deviations 2.3/100 and 64·√(1/180)/100; 4 of them.
+        // Mean 1 and variance 64/12, with standard deviations 2.3/100 and 64·√(1/180)/100; 4 of
+        // them.
         let mean = draws.iter().sum::<f64>() / 1e4;
         let variance = draws.iter().map(|t| (t - mean).powi(2)).sum::<f64>() / 1e4;
         assert!((mean - 1.0).abs() < 0.093 && (variance - 64.0 / 12.0).abs() < 0.19, "{mean} {variance}");

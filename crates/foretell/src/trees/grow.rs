@@ -1,4 +1,5 @@
-//! Growing a tree from rows and targets, depth first, with the rows of each node side by side in memory.
+//! Growing a tree from rows and targets, depth first, with the rows of each node contiguous in
+//! memory.
 
 use std::ops::Range;
 
@@ -11,7 +12,7 @@ use super::walk::Node;
 use super::{Targets, TreeParams};
 use crate::rng::Rng;
 
-/// What all trees of a forest are grown from.
+/// The training data of all trees of a forest.
 pub(super) struct Sample<'a> {
     inputs: &'a Inputs,
     y: &'a [f64],
@@ -46,17 +47,17 @@ struct Task {
     bounds: Bounds,
 }
 
-/// Grows trees one after the other in the same memory.
+/// Grows trees, reusing memory from tree to tree.
 pub(super) struct Grower<'a> {
     sample: &'a Sample<'a>,
-    /// Rows, targets and weights, in an order in which those of each node are together.
+    /// Rows, targets and weights, ordered so that those of each node are contiguous.
     rows: Aligned,
     y: Vec<f64>,
     weights: Option<Vec<f64>>,
     chooser: Chooser,
     /// Rows of a node, those of its left child first.
     order: Vec<u32>,
-    /// Bounds of nodes that are done, to be used again.
+    /// Bounds of finished nodes, for reuse.
     spare: Vec<Bounds>,
 }
 
@@ -112,7 +113,7 @@ struct Growing<'a, 'b> {
 impl WithSimd for Growing<'_, '_> {
     type Output = Grown;
 
-    #[inline(always)] // as all that follows, into the function that is compiled for the widest vectors
+    #[inline(always)] // like all that follows, into the function that is compiled for the widest vectors
     fn with_simd<S: Simd>(mut self, simd: S) -> Grown {
         let bounds = self.grower.sample.bounds.clone();
         self.add(0..self.grower.sample.inputs.len(), |_| bounds);
@@ -162,7 +163,7 @@ impl Growing<'_, '_> {
         chooser.choose(simd, &members, &mut self.rng)
     }
 
-    /// Brings the rows that go left to the front; returns where the others start.
+    /// Moves the rows that go left to the front; returns where the others start.
     #[inline(always)]
     fn partition<S: Simd>(&mut self, range: &Range<usize>, split: Split) -> usize {
         let Grower { sample, rows, y, weights, order, .. } = &mut *self.grower;
@@ -170,7 +171,8 @@ impl Growing<'_, '_> {
         let (rows, y) = (&mut rows.mut_slice()[range.start * stride..range.end * stride], &mut y[range.clone()]);
         let order = &mut order[..y.len()];
         let middle = separate(rows, stride, split, order);
-        // Rows of the left child that are too far back, last first, and as many of the right child too far in front.
+        // Rows of the left child that are too far back, last first, and as many of the right child
+        // too far in front.
         let (left, right) = order.split_at(middle);
         let pairs = left.iter().rev().zip(right.iter().rev()).map(|(l, r)| (*l as usize, *r as usize));
         for (l, r) in pairs.take_while(|(l, _)| *l >= middle) {

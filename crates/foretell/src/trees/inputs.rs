@@ -1,4 +1,4 @@
-//! What forests are grown from and asked about: rows of features, checked and laid out once.
+//! Rows of features for growing and predicting, checked and laid out once.
 
 use rayon::prelude::*;
 
@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 
 /// Features in a vector: rows are padded to a multiple of it.
 pub(super) const LANES: usize = 8;
-/// Features in a cache line of 64 bytes: the first row starts one.
+/// Features in a cache line of 64 bytes; the first row starts at one.
 const LINE: usize = 16;
 /// Rows that one task copies.
 const BLOCK: usize = 1024;
@@ -43,7 +43,7 @@ impl<'a> Rows<'a> {
 
 /// Rows of features as forests read them: finite, in single precision, padded to whole vectors.
 ///
-/// Made once and used for every forest that is grown from the same rows or asked about them.
+/// Made once and used for every forest that is grown from the same rows or predicts them.
 #[derive(Debug)]
 pub struct Inputs {
     values: Aligned,
@@ -53,9 +53,11 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// Checks and copies rows, in parallel over blocks of them. NaN and what is infinite in single precision are refused.
+    /// Checks and copies rows, in parallel over blocks of them. NaN and what is infinite in single
+    /// precision are refused.
     ///
-    /// Features are rounded to single precision, so rows that differ by less are the same row to a forest.
+    /// Features are rounded to single precision, so rows that differ by less are the same row to a
+    /// forest.
     pub fn new(rows: Rows<'_>) -> Result<Inputs> {
         let mut inputs = Inputs::zeros(rows.len(), rows.width);
         let stride = inputs.stride;
@@ -125,7 +127,7 @@ fn copy_row(from: &[f64], to: &mut [f32], i: usize) -> Result<()> {
     }
 }
 
-/// Zeros that start at a cache line: vectors that straddle two lines take twice the time to read.
+/// Zeros that start at a cache line: vectors that cross two lines take twice the time to read.
 #[derive(Debug)]
 pub(super) struct Aligned {
     values: Vec<f32>,
@@ -135,7 +137,7 @@ pub(super) struct Aligned {
 impl Aligned {
     pub(super) fn new(len: usize) -> Aligned {
         let values = vec![0.0; len + LINE];
-        // The system may not know an offset (then it is huge); any is right, if slower.
+        // The offset may be unavailable (then it is huge); any offset is correct, only slower.
         let start = values.as_ptr().align_offset(LINE * size_of::<f32>()).min(LINE);
         let mut aligned = Aligned { values, start };
         aligned.values.truncate(start + len);

@@ -1,7 +1,8 @@
 //! The inner loops of growing, over whole rows, with the widest vectors the machine has.
 //!
-//! Each lane is a feature and takes its rows in their order, so results do not depend on the vectors. What is generic in
-//! them is inlined into one function for a whole tree, which [`dispatch`] calls.
+//! Each lane is a feature and takes its rows in their order, so results do not depend on the
+//! vectors. What is generic in them is inlined into one function for a whole tree, which
+//! [`dispatch`] calls.
 
 use pulp::bytemuck::try_cast;
 use pulp::{Simd, WithSimd};
@@ -13,14 +14,18 @@ pub(super) struct Split {
     pub(super) threshold: f32,
 }
 
-/// Vectors of features that are summed together: their thresholds and sums fill the 16 registers of AVX2.
+/// Vectors of features that are summed together: their thresholds and sums fill the 16 registers of
+/// AVX2.
 const GROUP: usize = 4;
-/// Vectors of features whose bounds are found together: they need fewer registers, and one alone would take as long.
+/// Vectors of features whose bounds are found together: this needs fewer registers, and a smaller
+/// group would take as long.
 const WIDE_GROUP: usize = 6;
-/// Rows summed in single precision before their sum is added to the total: keeps rounding errors of long sums small.
+/// Rows summed in single precision before their sum is added to the total: keeps rounding errors of
+/// long sums small.
 const ROWS: usize = 512;
 
-/// Evaluates an expression for all vectors of a row, in groups of `N`, at most `$most`, from the `first` on.
+/// Evaluates an expression for all vectors of a row, in groups of `N`, at most `$most`, from the
+/// `first` on.
 macro_rules! in_groups {
     ($most:ident of $stride:expr, |$first:ident, $n:ident| $call:expr) => {
         let vectors = $stride / S::F32_LANES;
@@ -43,7 +48,8 @@ macro_rules! in_groups {
 
 /// Runs an operation with the widest vectors that divide a padded row.
 pub(super) fn dispatch<Op: WithSimd>(op: Op) -> Op::Output {
-    // The next wider ones, which another crate may switch on, have twice the lanes that rows are padded to.
+    // The next wider vectors, which another crate may enable, have twice the lanes that rows are
+    // padded to.
     #[cfg(target_arch = "x86_64")]
     if let Some(simd) = pulp::x86::V3::try_new() {
         return Simd::vectorize(simd, op);
@@ -51,7 +57,8 @@ pub(super) fn dispatch<Op: WithSimd>(op: Op) -> Op::Output {
     pulp::Arch::new().dispatch(op)
 }
 
-/// A candidate for each feature, with sums over the rows on its left: those at most at the threshold.
+/// A candidate for each feature, with sums over the rows on its left: those at most at the
+/// threshold.
 #[derive(Clone, Debug)]
 pub(super) struct Candidates {
     pub(super) thresholds: Vec<f32>,
@@ -103,7 +110,8 @@ impl Candidates {
 #[inline(always)]
 fn keep<S: Simd>(simd: S, mask: S::m32s, x: S::f32s) -> S::f32s {
     match try_cast::<S::m32s, S::u32s>(mask) {
-        // The mask is made of ones and zeros: cheaper than a selection, of which the compiler cannot know that.
+        // A bitwise AND is cheaper than a selection; the compiler cannot know that the mask is all
+        // ones or zeros.
         Ok(ones) => simd.transmute_f32s_u32s(simd.and_u32s(ones, simd.transmute_u32s_f32s(x))),
         Err(_) => simd.select_f32s(mask, x, simd.splat_f32s(0.0)),
     }
@@ -119,7 +127,7 @@ fn vectors_mut<S: Simd, const N: usize>(row: &mut [f32], first: usize) -> &mut [
     S::as_mut_simd_f32s(row).0[first..][..N].as_mut_array().expect("N vectors were taken")
 }
 
-/// Least and largest value of each feature in a set of rows; equal for padding.
+/// Smallest and largest value of each feature in a set of rows; equal for padding.
 #[derive(Clone, Debug)]
 pub(super) struct Bounds {
     pub(super) low: Vec<f32>,
@@ -133,8 +141,8 @@ impl Bounds {
 
     /// The bounds of these rows.
     pub(super) fn of(rows: &[f32], stride: usize) -> Bounds {
-        struct Find<'a>(&'a [f32], Bounds);
-        impl WithSimd for Find<'_> {
+        struct FindBounds<'a>(&'a [f32], Bounds);
+        impl WithSimd for FindBounds<'_> {
             type Output = Bounds;
 
             #[inline(always)]
@@ -143,7 +151,7 @@ impl Bounds {
                 self.1
             }
         }
-        dispatch(Find(rows, Bounds::new(stride)))
+        dispatch(FindBounds(rows, Bounds::new(stride)))
     }
 
     /// Finds the bounds of these rows.
@@ -168,8 +176,9 @@ impl Bounds {
     }
 }
 
-/// Lists in `order` the rows that go left, and from its end those that go right; returns how many go left.
-#[inline(never)] // has the registers for itself
+/// Lists in `order` the rows that go left, and from its end those that go right; returns how many
+/// go left.
+#[inline(never)] // so that it has all registers
 pub(super) fn separate(rows: &[f32], stride: usize, split: Split, order: &mut [u32]) -> usize {
     let n = order.len();
     let mut left = 0;

@@ -1,8 +1,10 @@
-//! Extra-Trees: regression by extremely randomised trees (Geurts, Ernst, Wehenkel 2006), the regressor of fitted-Q.
+//! Extra-Trees: regression by extremely randomised trees (Geurts, Ernst, Wehenkel 2006), the
+//! regressor of fitted-Q.
 //!
-//! A node of a tree draws a threshold for each of K features, uniformly between the least and the largest value the feature
-//! has there, and splits by the one that reduces the variance of the targets most. The prediction of a forest is the mean
-//! over its trees of the mean target in the leaf a row falls into.
+//! A node of a tree draws a threshold for each of K features, uniformly between the smallest and
+//! the largest value of the feature there, and splits by the one that reduces the variance of the
+//! targets most. The prediction of a forest is the mean over its trees of the mean target in the
+//! leaf a row falls into.
 //!
 //! ```
 //! use foretell::Seed;
@@ -17,12 +19,13 @@
 //! # Ok::<(), foretell::Error>(())
 //! ```
 //!
-//! Thresholds are uniform between bounds, so a forest is the same if a feature is scaled and shifted (but for rounding, and
-//! exactly if it is multiplied by a power of 2). Other increasing maps change where thresholds fall, though not what is
-//! fitted exactly: with n_min = 1 the targets of distinct rows.
+//! Thresholds are uniform between bounds, so a forest does not change if a feature is scaled and
+//! shifted (up to rounding, and exactly if it is multiplied by a power of 2). Other increasing maps
+//! change the thresholds, but with n_min = 1 the targets of distinct rows are still fitted exactly.
 //!
-//! With K = 1 the targets have no say in the structure: [`Trees::grow`] it once, find the [`Leaves`] of all rows once, and
-//! each new set of targets costs only the means of the leaves ([`Forest::from_leaves`], [`Forest::predict_leaves`]).
+//! With K = 1 the structure does not depend on the targets: [`Trees::grow`] it once, find the
+//! [`Leaves`] of all rows once, and each new set of targets costs only the means of the leaves
+//! ([`Forest::from_leaves`], [`Forest::predict_leaves`]).
 
 use std::sync::Arc;
 
@@ -82,14 +85,15 @@ impl TreeParams {
     }
 }
 
-/// What is to be predicted for each row, and how much each row counts.
+/// The target of each row, and its weight.
 #[derive(Clone, Copy, Debug)]
 pub struct Targets<'a> {
     /// One number for each row.
     pub y: &'a [f64],
-    /// One weight for each row, not negative; none if all rows count alike.
+    /// One weight for each row, not negative; none if all are equal.
     ///
-    /// Means and scores are weighted; n_min counts rows, whatever their weight. A row of weight 0 is as if it were not there.
+    /// Means and scores are weighted; n_min counts rows, whatever their weight. A row of weight 0
+    /// is ignored.
     pub weights: Option<&'a [f64]>,
 }
 
@@ -138,12 +142,13 @@ impl Targets<'_> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Forest {
     trees: Arc<Trees>,
-    /// Of all leaves of all trees.
+    /// The values of all leaves of all trees.
     means: Vec<f64>,
 }
 
 impl Trees {
-    /// Grows totally randomised trees (K = 1, whatever `params` says of candidates) without a look at targets.
+    /// Grows totally randomised trees (K = 1, whatever `params.candidates`), which do not depend on
+    /// targets.
     ///
     /// O(trees · rows · depth), in parallel over trees.
     pub fn grow(inputs: &Inputs, params: &TreeParams, seed: Seed) -> Result<Arc<Trees>> {
@@ -157,10 +162,12 @@ impl Trees {
 }
 
 impl Forest {
-    /// Grows a forest from rows and their targets; the same seed gives the same forest on any number of threads.
+    /// Grows a forest from rows and their targets; the same seed gives the same forest on any
+    /// number of threads.
     ///
-    /// O(trees · rows · features · depth), in parallel over trees. The rows may be used again with other targets. With K = 1
-    /// this is [`Trees::grow`] and then the means: a node is split even if its targets are equal, which no prediction shows.
+    /// O(trees · rows · features · depth), in parallel over trees. The rows may be used again with
+    /// other targets. With K = 1 this is [`Trees::grow`] and then the means: a node is split even
+    /// if its targets are equal, which does not change predictions.
     pub fn fit<'a>(inputs: &Inputs, targets: impl Into<Targets<'a>>, params: &TreeParams, seed: Seed) -> Result<Forest> {
         let targets = targets.into();
         params.validate()?;
@@ -189,7 +196,8 @@ impl Forest {
         Ok(Forest { trees: Arc::new(Trees::join(inputs.width(), nodes)), means })
     }
 
-    /// Gives trees the mean targets of rows whose leaves are known. A leaf without rows gets the mean of all rows.
+    /// Gives trees the mean targets of rows whose leaves are known. A leaf without rows gets the
+    /// mean of all rows.
     ///
     /// # Panics
     /// If the leaves are not of these trees.
@@ -212,7 +220,8 @@ impl Forest {
         self.trees.sum_one(&row, &self.means) / self.trees.len() as f64
     }
 
-    /// The predictions for many rows, in parallel over blocks of them: the same numbers as those of [`Forest::predict`].
+    /// The predictions for many rows, in parallel over blocks of them: the same numbers as those of
+    /// [`Forest::predict`].
     ///
     /// # Panics
     /// If the rows have another width than those the forest was grown from.
@@ -247,7 +256,7 @@ impl Forest {
     }
 }
 
-/// Refuses what could not be numbered: a tree of n rows has at most 2n − 1 nodes.
+/// Refuses forests with more nodes than a `u32` can index: a tree of n rows has at most 2n − 1.
 fn check_size(inputs: &Inputs, params: &TreeParams) -> Result<()> {
     if inputs.is_empty() {
         return Err(Error::data("there is no row to learn from", "give at least one"));
@@ -260,7 +269,7 @@ fn check_size(inputs: &Inputs, params: &TreeParams) -> Result<()> {
     Ok(())
 }
 
-/// A number drawn by 24 random bits uniformly between `low` and `high`: at least `low`, and below `high` unless they are equal.
+/// A number drawn uniformly in [`low`, `high`) from 24 random bits; `low` if they are equal.
 #[inline(always)]
 fn threshold(low: f32, high: f32, bits: u32) -> f32 {
     const STEP: f32 = 1.0 / (1 << 24) as f32;

@@ -1,4 +1,5 @@
-//! Totally randomised trees (K = 1): splits are drawn without a look at targets, so one structure serves any of them.
+//! Totally randomised trees (K = 1): splits do not depend on targets, so one structure serves all
+//! targets.
 
 use super::inputs::Inputs;
 use super::threshold;
@@ -13,7 +14,8 @@ struct Task {
     constants: usize,
 }
 
-/// Grows one tree. `columns` are the features of `inputs`, column after column: a split reads one of them only.
+/// Grows one tree. `columns` are the features of `inputs`, column after column: a split reads one
+/// of them only.
 pub(super) fn grow(inputs: &Inputs, columns: &[f32], min_split: usize, mut rng: Rng) -> Vec<Node> {
     let rows = inputs.len();
     let mut order: Vec<u32> = (0..rows as u32).collect();
@@ -41,9 +43,11 @@ pub(super) fn grow(inputs: &Inputs, columns: &[f32], min_split: usize, mut rng: 
     nodes
 }
 
-/// A feature drawn uniformly from those that are not constant in these rows, with its bounds and, in `values`, its values.
+/// A feature drawn uniformly from those that are not constant in these rows, with its bounds and,
+/// in `values`, its values.
 ///
-/// What is constant here is constant below: `features[..constants]` holds what is known, and descendants only permute the rest.
+/// A feature that is constant here is constant in all descendants:
+/// `features[..constants]` are the known ones, and descendants only permute the rest.
 fn draw_feature(
     task: &mut Task,
     features: &mut [usize],
@@ -59,7 +63,7 @@ fn draw_feature(
         let (mut low, mut high) = (f32::INFINITY, f32::NEG_INFINITY);
         for (value, &row) in values.iter_mut().zip(order) {
             *value = column[row as usize];
-            // Inputs have no NaN, for which f32::min would look.
+            // Inputs have no NaN, which f32::min would check for.
             low = if *value < low { *value } else { low };
             high = if *value > high { *value } else { high };
         }
@@ -72,7 +76,8 @@ fn draw_feature(
     None
 }
 
-/// Rows whose value is above the threshold go behind the others; returns how many the others are.
+/// Moves rows whose value is above the threshold behind the others; returns the number of the
+/// others.
 fn partition(order: &mut [u32], values: &[f32], threshold: f32, right: &mut [u32]) -> usize {
     let (mut left_len, mut right_len) = (0, 0);
     for (i, &value) in values.iter().enumerate() {

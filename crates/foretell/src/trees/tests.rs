@@ -31,7 +31,7 @@ fn fit<'a>(x: &[f64], targets: impl Into<Targets<'a>>, params: &TreeParams, seed
     Forest::fit(&inputs(x, x.len() / targets.y.len()), targets, params, Seed(seed)).unwrap()
 }
 
-/// Equal but for the rounding of a mean over trees.
+/// Equal up to the rounding of a mean over trees.
 fn close(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-13 * (1.0 + a.abs().max(b.abs()))
 }
@@ -169,7 +169,8 @@ fn constant_features_never_split_and_equal_targets_end_a_branch() {
         let same = fit(&[0.3; 20], &y[..10], &params(5, k, 2), 1);
         assert_eq!((same.trees().leaf_count(), close(same.predict(&[0.0; 2]), y[..10].iter().sum::<f64>() / 10.0)), (5, true));
     }
-    // One split tells the two halves apart, a second feature tells rows of a half apart, and 0.1 is its own mean.
+    // One split separates the two halves, a second feature separates rows of a half, and 0.1 is its
+    // own mean.
     let steps: Vec<f64> = (0..200).map(|i| if i < 100 { 0.1 } else { 0.7 }).collect();
     let x: Vec<f64> = steps.iter().zip(&y).flat_map(|(step, y)| [*step, *y]).collect();
     let forest = fit(&x, &steps, &params(5, None, 2), 1);
@@ -268,7 +269,7 @@ fn whole_weights_choose_the_split_that_repeated_rows_choose() {
 }
 
 #[test]
-fn a_forest_is_the_same_after_its_arrays() {
+fn a_forest_survives_conversion_to_arrays() {
     let (x, y) = regression(500, 16);
     for k in KS {
         let forest = fit(&x, &y, &params(5, k, 10), 1);
@@ -287,7 +288,7 @@ fn damaged_arrays_are_refused() {
         let mut arrays = good.clone();
         damage(&mut arrays);
         let message = Forest::from_arrays(arrays).unwrap_err().to_string();
-        assert!(message.starts_with("the forest is damaged: ") && message.ends_with("; make it again"), "{message}");
+        assert!(message.starts_with("the forest is damaged: ") && message.ends_with("; fit it again"), "{message}");
     };
     refused(&|a| a.width = 0);
     refused(&|a| a.width = 1);
@@ -312,7 +313,7 @@ fn damaged_arrays_are_refused() {
 }
 
 #[test]
-fn what_cannot_be_learned_from_is_refused_at_the_door() {
+fn invalid_training_data_is_refused() {
     let message = |error: Error| error.to_string();
     let wrong = |x: &[f64], width| message(Rows::new(x, width).and_then(Inputs::new).unwrap_err());
     assert_eq!(wrong(&[1.0; 5], 2), "5 numbers are not rows of 2 features; give whole rows of at least one feature");
@@ -353,7 +354,7 @@ fn awkward() -> impl Strategy<Value = f64> {
 
 proptest! {
     #[test]
-    fn predictions_lie_between_the_targets_and_rows_are_told_apart(
+    fn predictions_lie_between_the_targets_and_distinct_rows_are_separated(
         (width, x) in (1usize..12).prop_flat_map(|width| (Just(width), prop::collection::vec(awkward(), width * 12))),
         y in prop::collection::vec(-1e100..1e100f64, 12),
         k in prop::option::of(1usize..4),

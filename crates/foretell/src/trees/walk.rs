@@ -1,4 +1,5 @@
-//! From rows to leaves: trees as flat arrays, walked by several rows or through several trees at once.
+//! From rows to leaves: trees as flat arrays, walked by several rows or through several trees at
+//! once.
 
 use std::ops::Range;
 
@@ -7,14 +8,16 @@ use rayon::prelude::*;
 use super::Targets;
 use super::inputs::Inputs;
 
-/// Walks that go on together: each waits for memory at every step, and their waits overlap.
+/// Walks in parallel: each waits for memory at every step, and the waits overlap.
 pub(super) const TOGETHER: usize = 16;
-/// Rows that one task takes through all trees: they stay in the second-level cache, and so does a tree.
+/// Rows that one task takes through all trees: they stay in the second-level cache, and so does a
+/// tree.
 pub(super) const BLOCK: usize = 2048;
 
 /// One node: rows whose `feature` is above `threshold` go to `child + 1`, others to `child`.
 ///
-/// A leaf is its own child, with a threshold that nothing is above, so a walk that has arrived stays where it is.
+/// A leaf is its own child, with a threshold that nothing is above, so a walk that has arrived
+/// stays where it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Node {
     pub(super) feature: u32,
@@ -28,7 +31,7 @@ impl Node {
     }
 }
 
-/// The structure of a forest: trees that tell rows apart, without values.
+/// The structure of a forest: trees without values.
 #[derive(Debug, PartialEq)]
 pub struct Trees {
     pub(super) width: usize,
@@ -36,7 +39,7 @@ pub struct Trees {
     pub(super) nodes: Vec<Node>,
     /// The root of each tree, and the end.
     pub(super) starts: Vec<u32>,
-    /// The leaf before which, or at which, a node stands, counted over all trees.
+    /// For each node, the number of leaves before it, over all trees.
     pub(super) leaf: Vec<u32>,
     /// The first leaf of each tree, and the end.
     pub(super) leaf_starts: Vec<u32>,
@@ -61,7 +64,8 @@ impl Leaves {
         self.rows == 0
     }
 
-    /// The leaves of some of the rows, each from one of several sets in the same trees: (which set, which row).
+    /// The leaves of some of the rows, each from one of several sets in the same trees: (which set,
+    /// which row).
     pub(crate) fn select(sets: &[Leaves], trees: usize, chosen: &[(usize, usize)]) -> Leaves {
         let of_tree = |tree| chosen.iter().map(move |&(set, row)| sets[set].of_tree(tree)[row]);
         Leaves { rows: chosen.len(), index: (0..trees).flat_map(of_tree).collect() }
@@ -74,7 +78,7 @@ impl Leaves {
 }
 
 impl Trees {
-    /// Trees grown one by one, whose children count from their own root.
+    /// Joins trees grown separately, whose child indices are relative to their own root.
     pub(super) fn join(width: usize, grown: Vec<Vec<Node>>) -> Trees {
         let mut starts = vec![0];
         let mut nodes = Vec::with_capacity(grown.iter().map(Vec::len).sum());
@@ -135,7 +139,8 @@ impl Trees {
         Leaves { rows: inputs.len(), index }
     }
 
-    /// Sums over trees, in their order, of what `values` gives for the leaf of each row; in parallel over rows.
+    /// Sums over trees, in their order, of what `values` gives for the leaf of each row; in
+    /// parallel over rows.
     pub(super) fn sum_all(&self, inputs: &Inputs, values: &[f64]) -> Vec<f64> {
         assert_eq!(inputs.width(), self.width, "features of a row");
         let mut sums = vec![0.0; inputs.len()];
@@ -154,7 +159,7 @@ impl Trees {
     fn descend_rows(&self, tree: usize, inputs: &Inputs, first: usize, leaves: &mut [u32]) {
         let last = inputs.len() - 1;
         for (i, out) in leaves.chunks_mut(TOGETHER).enumerate() {
-            // The last few rows take the last one with them several times.
+            // The last group repeats the last row to fill up.
             let offsets = std::array::from_fn(|k| (first + i * TOGETHER + k).min(last) * inputs.stride());
             let at = self.descend([self.starts[tree]; TOGETHER], inputs.values(), offsets);
             out.iter_mut().zip(at).for_each(|(out, at)| *out = self.leaf[at as usize]);
@@ -190,7 +195,7 @@ impl Trees {
         sums.iter().map(|leaf| if leaf.1 > 0.0 { leaf.0 / leaf.1 } else { sum / total }).collect()
     }
 
-    /// Where walks end that start at given nodes with the rows at given offsets.
+    /// The ends of walks that start at given nodes with the rows at given offsets.
     #[inline(always)]
     fn descend(&self, mut at: [u32; TOGETHER], rows: &[f32], offsets: [usize; TOGETHER]) -> [u32; TOGETHER] {
         let nodes = &self.nodes[..];

@@ -2,17 +2,18 @@
 
 use foretell::{Action, Pomdp};
 
-/// The value from the start of `steps` steps at discount `gamma`. In state s, where q\[a\] is the value of taking a and
-/// going on, the policy is worth `choice(s, q)`.
+/// The value from the start of `steps` steps at discount `gamma`. In state s, where q\[a\] is the
+/// value of taking a, the value of the policy is `choice(s, q)`.
 pub fn value(pomdp: &Pomdp, gamma: f64, steps: usize, choice: impl Fn(usize, &[f64]) -> f64) -> f64 {
     let v = values(pomdp, gamma, steps, choice);
     pomdp.start().map(|(s, p)| p * v[s]).sum()
 }
 
-/// max_a Σ_s b(s) Q(s, a) at the start, where Q is the value of an endless horizon for one who sees every later state.
+/// max_a Σ_s b(s) Q(s, a) at the start, where Q is the infinite-horizon value if every later state
+/// is observed.
 pub fn qmdp(pomdp: &Pomdp) -> f64 {
     let gamma = pomdp.discount();
-    let steps = (1e-14f64.ln() / gamma.ln()).ceil() as usize; // what comes later weighs less than rounding
+    let steps = (1e-14f64.ln() / gamma.ln()).ceil() as usize; // later rewards weigh less than rounding
     let v = values(pomdp, gamma, steps, best);
     let q = |a| pomdp.start().map(|(s, p)| p * action_value(pomdp, gamma, &v, s, a)).sum();
     best(0, &(0..pomdp.alphabet().actions().len()).map(q).collect::<Vec<f64>>())
@@ -37,12 +38,12 @@ fn action_value(pomdp: &Pomdp, gamma: f64, v: &[f64], s: usize, a: usize) -> f64
     pomdp.expected_reward(a, s) + gamma * pomdp.transitions(a, s).map(|(to, p)| p * v[to]).sum::<f64>()
 }
 
-/// All actions alike.
+/// The uniformly random policy.
 pub fn uniform(_: usize, q: &[f64]) -> f64 {
     q.iter().sum::<f64>() / q.len() as f64
 }
 
-/// The best action for one who sees the state.
+/// The best action if the state is observed.
 pub fn best(_: usize, q: &[f64]) -> f64 {
     q.iter().copied().fold(f64::NEG_INFINITY, f64::max)
 }

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use foretell::History;
-use foretell::judge::diagnose::{Coverage, Diagnosis, MatrixSparsity, Spectrum, StepScore, Tried};
+use foretell::judge::diagnose::{ActionCoverage, Coverage, Diagnosis, MatrixSparsity, Spectrum, StepScore};
 
 use crate::report::{count, percent, plural, table};
 
@@ -47,7 +47,7 @@ fn up_to(steps: usize) -> String {
 }
 
 fn coverage(c: &Coverage) -> String {
-    let Tried { combinations, never, rarely, steps_missing, .. } = c.by_observation;
+    let ActionCoverage { combinations, never, rarely, steps_missing, .. } = c.by_observation;
     let verdict = match (never, rarely) {
         (0, 0) => "Every action was tried after every observation, 5 times and more: nothing is missing.".to_string(),
         (0, _) => format!(

@@ -12,7 +12,7 @@ pub(super) enum Direction {
 impl Direction {
     pub(super) const ALL: [Direction; 4] = [Direction::North, Direction::East, Direction::West, Direction::South];
 
-    /// The order in which observations speak of directions: around the compass, unlike the actions.
+    /// The order of directions in observations: around the compass, unlike the actions.
     pub(super) const COMPASS: [Direction; 4] = [Direction::North, Direction::East, Direction::South, Direction::West];
 
     pub(super) fn opposite(self) -> Direction {

@@ -4,11 +4,11 @@ use super::direction::{Direction, Directions};
 use super::maze::{Cell, Maze};
 use crate::rng::Rng;
 
-/// A ghost notices the player at most so many rows and columns away. [authors' code]
+/// The distance, in rows plus columns, at which a ghost notices the player. [authors' code]
 const NOTICES: i32 = 5;
-/// Probability to go for the player it has noticed. [authors' code]
+/// Probability of chasing a player it has noticed. [authors' code]
 const CHASES: f64 = 0.75;
-/// Probability to stand still in fear of the player it has noticed. [authors' code]
+/// Probability of standing still when frightened by a player it has noticed. [authors' code]
 const FREEZES: f64 = 0.25;
 
 /// Where a ghost is, and the move that brought it there. It never turns back on that move.
@@ -19,7 +19,7 @@ pub(super) struct Ghost {
     pub(super) heading: Option<Direction>,
 }
 
-/// What ghosts think of the player.
+/// How ghosts react to the player.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mood {
     Hungry,
@@ -36,7 +36,8 @@ impl Ghost {
         let here = maze.at(self.cell);
         let ways = self.heading.map_or(here.exits, |heading| here.exits.without(heading.opposite()));
         let (down, right) = (maze.at(player).row - here.row, maze.at(player).column - here.column);
-        // How far the player is *behind* who goes that way: negative where the way leads to the player.
+        // How far the player is *behind* a ghost that goes that way: negative if the way leads to
+        // the player.
         let behind = |direction| match direction {
             Direction::North => down,
             Direction::East => -right,

@@ -1,4 +1,4 @@
-//! The maze as tables: where the moves lead, what lies in sight, what can be smelt.
+//! The maze as tables: where moves lead, what is in sight, what can be smelt.
 
 use super::direction::{Direction, Directions};
 
@@ -7,7 +7,8 @@ const MAP: &str = include_str!("map.txt");
 /// Cells of the maze that can be entered. They fit in three words, see [`CellSet`].
 const CELLS: usize = 189;
 
-/// The strengths of the smell: food at most so many rows and columns away. [authors' code]
+/// The strengths of the smell, as the largest distance of food in rows plus columns. [authors'
+/// code]
 pub(super) const SMELLS: [u8; 3] = [2, 3, 4];
 
 /// A cell that can be entered, counted by rows.
@@ -26,12 +27,12 @@ pub(super) struct Maze {
     pub(super) pills: CellSet,
     /// The dots of the map.
     pub(super) dots: CellSet,
-    places: Vec<Place>,
+    places: Vec<CellData>,
 }
 
-/// What the map says about one cell.
+/// The data of one cell.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct CellData {
     pub(super) row: i32,
     pub(super) column: i32,
     pub(super) exits: Directions,
@@ -109,7 +110,7 @@ impl Maze {
         (0..self.places.len()).map(|cell| Cell(cell as u8))
     }
 
-    pub(super) fn at(&self, cell: Cell) -> &Place {
+    pub(super) fn at(&self, cell: Cell) -> &CellData {
         &self.places[usize::from(cell.0)]
     }
 
@@ -124,13 +125,13 @@ impl Maze {
         std::iter::successors(next(&cell), next).take(self.at(cell).ray(direction).len()).collect()
     }
 
-    /// The map, by rows, without what moves or can be eaten.
+    /// The map, by rows, without moving or edible things.
     pub(super) fn rows() -> impl Iterator<Item = &'static str> {
         MAP.lines()
     }
 }
 
-impl Place {
+impl CellData {
     /// Where a move leads; here, if there is a wall.
     pub(super) fn next(&self, direction: Direction) -> Cell {
         self.to[direction as usize]
@@ -170,7 +171,7 @@ impl Map {
         self.cells.binary_search(&position).ok().map(|cell| Cell(cell as u8))
     }
 
-    fn place(&self, cell: usize) -> Place {
+    fn place(&self, cell: usize) -> CellData {
         let (row, column) = self.cells[cell];
         let open = |d: &Direction| self.mark(d.step((row, column))) != 'x';
         let within = |steps: u8| {
@@ -178,7 +179,7 @@ impl Map {
             let near = self.cells.iter().filter(|position| distance(position) <= i32::from(steps));
             near.filter_map(|&position| self.cell(position)).collect()
         };
-        Place {
+        CellData {
             row,
             column,
             exits: Direction::ALL.into_iter().filter(open).collect(),
@@ -188,7 +189,7 @@ impl Map {
         }
     }
 
-    /// Who enters a mouth of the tunnel comes out beside the other one.
+    /// The next cell; a mouth of the tunnel leads beside the other one.
     fn neighbour(&self, position: (i32, i32), direction: Direction) -> Option<Cell> {
         let (row, column) = direction.step(position);
         self.cell(match self.mark((row, column)) {

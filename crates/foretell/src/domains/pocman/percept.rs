@@ -1,4 +1,5 @@
-//! What the player perceives: its code, its name, its words, and the alphabet of all that can occur.
+//! What the player perceives: its code, its name, its words, and the alphabet of all that can
+//! occur.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -31,7 +32,8 @@ pub(super) struct Senses {
 }
 
 impl Percept {
-    /// The code of the authors: bits from the lowest are 4 walls, 3 smells, 4 food, 4 ghosts, 1 power.
+    /// The code of the authors: bits from the lowest are 4 walls, 3 smells, 4 food, 4 ghosts, 1
+    /// power.
     pub(super) fn code(self) -> u16 {
         let smell = self.senses.smell.map_or(0, |steps| 1 << (steps - SMELLS[0]));
         u16::from(self.walls.bits())
@@ -62,7 +64,7 @@ impl Percept {
     }
 }
 
-/// The name, like `walls=NS/smell=2/food=E/ghosts=N/power`; what is not perceived is left out.
+/// The name, like `walls=NS/smell=2/food=E/ghosts=N/power`; what is not perceived is omitted.
 impl fmt::Display for Percept {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let letters = |directions: Directions| directions.compass().map(Direction::letter).collect::<String>();
@@ -116,8 +118,9 @@ pub fn describe(name: &str) -> Option<String> {
     Some(sentences.join(" "))
 }
 
-/// What an observation of PocMan or S-PocMan tells of the surroundings, drawn with the marks of the map: a wall or food beside
-/// the player stands for one in that direction, a ghost two cells away for one in sight. `None` if it has no such name.
+/// What an observation of PocMan or S-PocMan shows of the surroundings, drawn with the marks of the
+/// map: a wall or food beside the player stands for one in that direction, a ghost two cells away
+/// for one in sight. `None` if it has no such name.
 ///
 /// ```
 /// let sketch = foretell::domains::pocman::sketch("walls=NS/food=E/ghosts=W").unwrap();
@@ -165,13 +168,14 @@ fn directions(letters: &str) -> Option<Directions> {
 #[derive(Clone, Debug)]
 pub(super) struct Symbols {
     pub(super) alphabet: Alphabet,
-    /// For each code, the symbol that goes on and the one that ends the episode.
+    /// For each code, the symbol that does not end the episode and the one that does.
     by_code: Vec<[u32; 2]>,
 }
 
 impl Symbols {
-    /// The observations that the maze allows where food can be sensed in the cells `sensed` and eaten in `eaten`, in the
-    /// order of their codes; the one that ends the episode follows the one that goes on.
+    /// The observations that the maze allows where food can be sensed in the cells `sensed` and
+    /// eaten in `eaten`, in the order of their codes; the terminal one follows the non-terminal
+    /// one.
     pub(super) fn new(maze: &Maze, sensed: &CellSet, eaten: &CellSet) -> Symbols {
         let mut symbols = Symbols { alphabet: Alphabet::default(), by_code: vec![[IMPOSSIBLE; 2]; CODES] };
         for direction in Direction::ALL {
@@ -230,7 +234,7 @@ fn senses(maze: &Maze, cell: Cell, sensed: &CellSet) -> BTreeSet<Senses> {
     found
 }
 
-/// How food that is in no direction in sight can smell.
+/// The possible smells of food that is not in sight.
 fn hidden_smells(maze: &Maze, cell: Cell, sensed: &CellSet) -> Vec<u8> {
     let mut excluded = Direction::ALL.into_iter().fold(CellSet::EMPTY, |all, d| all.union(maze.at(cell).ray(d)));
     excluded.insert(cell); // its food is eaten
@@ -244,8 +248,8 @@ fn hidden_smells(maze: &Maze, cell: Cell, sensed: &CellSet) -> Vec<u8> {
     smells
 }
 
-/// What can be sensed along a line of cells: the smell of its nearest food, whether food is seen, whether a ghost is. Only the
-/// nearest food and ghost matter.
+/// What can be sensed along a line of cells: the smell of its nearest food, whether food is seen,
+/// whether a ghost is. Only the nearest food and ghost matter.
 fn along(line: &[Cell], sensed: &CellSet) -> BTreeSet<(Option<u8>, bool, bool)> {
     let distances = || (1..=line.len()).map(Some).chain([None]);
     let foods = distances().filter(|food| food.is_none_or(|steps| sensed.contains(line[steps - 1])));

@@ -1,4 +1,4 @@
-//! The games against the slow oracle, and in scenes set by hand.
+//! The games against a slow oracle, and in scenes set by hand.
 
 mod figures;
 mod oracle;
@@ -24,7 +24,7 @@ fn cell(maze: &Maze, (row, column): Position) -> Cell {
 }
 
 /// The ghost as the oracle sees it.
-fn told(maze: &Maze, ghost: Ghost) -> oracle::Ghost {
+fn oracle_ghost(maze: &Maze, ghost: Ghost) -> oracle::Ghost {
     oracle::Ghost { position: position(maze, ghost.cell), heading: ghost.heading.map(Direction::letter) }
 }
 
@@ -38,7 +38,7 @@ fn snapshot(env: &PocManEnvironment<&PocMan>) -> oracle::Game {
         game.tiles[row as usize][column as usize] = if env.pills.contains(cell) { 'o' } else { tile };
     }
     game.player = position(maze, env.player);
-    game.ghosts = env.ghosts.map(|ghost| told(maze, ghost));
+    game.ghosts = env.ghosts.map(|ghost| oracle_ghost(maze, ghost));
     game.counter = i32::from(env.power) - 1;
     game
 }
@@ -50,10 +50,11 @@ fn code(env: &PocManEnvironment<&PocMan>) -> u32 {
 }
 
 fn any_cell(maze: &Maze, rng: &mut Rng) -> Cell {
-    maze.cells().nth(rng.below(maze.cells().count())).expect("there are so many")
+    maze.cells().nth(rng.below(maze.cells().count())).expect("the index is below the count")
 }
 
-/// Anything the rules allow, the rare as often as the common: ghosts in sight or elsewhere, little food or much.
+/// A random state that the rules allow, rare ones as often as common ones: ghosts in sight or
+/// elsewhere, little or much food.
 fn scatter(env: &mut PocManEnvironment<&PocMan>, rng: &mut Rng) {
     let maze = &env.game.maze;
     env.player = any_cell(maze, rng);
@@ -80,7 +81,7 @@ fn scatter(env: &mut PocManEnvironment<&PocMan>, rng: &mut Rng) {
 }
 
 #[test]
-fn the_tables_say_what_the_map_says() {
+fn the_tables_agree_with_the_map() {
     let maze = Maze::new();
     assert_eq!(oracle::positions().filter(|&at| oracle::enterable(at)).count(), maze.cells().count());
     for here in maze.cells() {
@@ -102,7 +103,7 @@ fn the_tables_say_what_the_map_says() {
 }
 
 #[test]
-fn one_step_from_anywhere_is_the_oracles() {
+fn one_step_from_any_state_agrees_with_the_oracle() {
     let mut rng = Seed(1).rng();
     for game in games() {
         let mut env = game.environment();
@@ -114,7 +115,7 @@ fn one_step_from_anywhere_is_the_oracles() {
 }
 
 #[test]
-fn whole_episodes_are_the_oracles() {
+fn whole_episodes_agree_with_the_oracle() {
     let mut rng = Seed(2).rng();
     for game in games() {
         let mut env = game.environment();
@@ -136,17 +137,17 @@ fn whole_episodes_are_the_oracles() {
     }
 }
 
-/// Takes a random step and checks all of it; whether it ends the episode.
+/// Takes a random step and checks all of it; returns whether it ends the episode.
 fn follow(env: &mut PocManEnvironment<&PocMan>, rng: &mut Rng) -> bool {
     let a = rng.below(4);
     let mut expected = snapshot(env);
     let mut ghosts_moved = env.clone();
     ghosts_moved.move_ghosts(&mut rng.clone());
     for (i, ghost) in ghosts_moved.ghosts.into_iter().enumerate() {
-        let ghost = told(&env.game.maze, ghost);
+        let ghost = oracle_ghost(&env.game.maze, ghost);
         assert!(expected.ghost_moves(expected.ghosts[i]).iter().any(|m| m.0 == ghost), "{ghost:?} in {expected:?}");
     }
-    expected.ghosts = ghosts_moved.ghosts.map(|ghost| told(&env.game.maze, ghost));
+    expected.ghosts = ghosts_moved.ghosts.map(|ghost| oracle_ghost(&env.game.maze, ghost));
     let account = expected.move_player(LETTERS[a]);
     let outcome = env.step(Action(a as u32), rng);
     assert_eq!(snapshot(env), expected);
@@ -173,7 +174,7 @@ fn ghosts_choose_with_the_oracles_probabilities() {
         let expected = snapshot(&env);
         let mood = if env.power > 0 { Mood::Frightened } else { Mood::Hungry };
         let drawn: Vec<_> =
-            (0..DRAWS).map(|_| told(&game.maze, env.ghosts[0].moved(mood, env.player, &game.maze, &mut rng))).collect();
+            (0..DRAWS).map(|_| oracle_ghost(&game.maze, env.ghosts[0].moved(mood, env.player, &game.maze, &mut rng))).collect();
         let moves = expected.ghost_moves(expected.ghosts[0]);
         for (ghost, _) in &moves {
             let p: f64 = moves.iter().filter(|m| m.0 == *ghost).map(|m| m.1).sum();
@@ -188,7 +189,7 @@ fn ghosts_choose_with_the_oracles_probabilities() {
 /// What a cell has around it.
 struct Surroundings {
     lines: [Vec<Cell>; 4],
-    /// Not in sight, but near enough to be smelt.
+    /// Not in sight, but near enough to smell.
     near: Vec<Cell>,
     /// Neither.
     far: CellSet,
@@ -204,8 +205,9 @@ impl Surroundings {
     }
 }
 
-/// In each direction a piece of food or none and a ghost or none in sight, one more piece or none to be smelt, but no food
-/// nearer than drawn, and far away food or none; perhaps a ghost on the player, who eats and perhaps is powered.
+/// In each direction a piece of food or none and a ghost or none in sight, one more piece or none
+/// to be smelt, but no food nearer than drawn, and far away food or none; perhaps a ghost on the
+/// player, who eats and perhaps is powered.
 fn arrange(env: &mut PocManEnvironment<&PocMan>, around: &Surroundings, rng: &mut Rng) {
     let game = env.game;
     let wherever = game.certain_food.union(&game.possible_food);
@@ -234,24 +236,24 @@ fn arrange(env: &mut PocManEnvironment<&PocMan>, around: &Surroundings, rng: &mu
 }
 
 #[test]
-fn the_alphabet_is_what_can_occur() {
-    // In corridors, at turnings and at crossings: enough to meet everything.
+fn the_alphabet_is_exactly_what_can_occur() {
+    // In corridors, at turnings and at crossings: enough to observe everything.
     const TRIES: [usize; 5] = [0, 0, 5_000, 20_000, 200_000];
     let mut rng = Seed(4).rng();
     for game in games() {
         let mut env = game.environment();
-        let mut met = vec![false; game.alphabet().observations().len()];
+        let mut observed = vec![false; game.alphabet().observations().len()];
         for cell in game.maze.cells() {
             let around = Surroundings::new(&game.maze, cell);
-            let rare = if game.maze.pills.contains(cell) { 8 } else { 1 }; // only here the caught are powered
+            let rare = if game.maze.pills.contains(cell) { 8 } else { 1 }; // only here a caught player has power
             for _ in 0..rare * TRIES[game.maze.at(cell).exits.len()] {
                 env.player = cell;
                 arrange(&mut env, &around, &mut rng);
-                met[env.settle().observation.index()] = true;
+                observed[env.settle().observation.index()] = true;
             }
         }
-        let symbols = game.alphabet().observations().iter().zip(met);
-        let missing: Vec<_> = symbols.filter(|(_, met)| !met).map(|(symbol, _)| symbol.to_string()).collect();
+        let symbols = game.alphabet().observations().iter().zip(observed);
+        let missing: Vec<_> = symbols.filter(|(_, observed)| !observed).map(|(symbol, _)| symbol.to_string()).collect();
         assert!(missing.is_empty(), "{}: {missing:?}", missing.len());
     }
 }

@@ -1,58 +1,60 @@
-//! What was tried, and where: what no log shows cannot be learned.
+//! Which actions were taken where: what no log contains cannot be learned.
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use crate::data::{Action, ActionObservation, Alphabet, Episodes, Observation, Propensities};
-use crate::log::{ActionCount, Rare};
+use crate::log::{ActionCount, RareSymbols};
 
-/// Which actions were tried in which contexts.
+/// Which actions were taken in which contexts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Coverage {
     /// The actions and how often they were taken.
     pub actions: Vec<ActionCount>,
     /// With the last observation (or the start of an episode) as context.
-    pub by_observation: Tried,
+    pub by_observation: ActionCoverage,
     /// With the last action and observation as context.
-    pub by_pair: Tried,
-    /// For each action the context of at least [`Coverage::OFTEN`] steps where it was tried least, seldom ones first.
-    pub least: Vec<LeastTried>,
-    /// Effective sample size (Kish 1965) if steps were weighted as though all actions had been taken alike after every observation, as a
-    /// share of the steps; by how often they were taken, which logs always tell.
+    pub by_pair: ActionCoverage,
+    /// For each action, the context of at least [`Coverage::OFTEN`] steps where it was taken least,
+    /// rarest first.
+    pub least: Vec<LeastTakenAction>,
+    /// Effective sample size (Kish 1965) as a share of the steps, if steps were weighted as under a
+    /// uniformly random policy after every observation; from the frequencies of actions in the
+    /// logs.
     pub effective: f64,
-    /// The same and more from the probabilities of actions, where the logs tell them.
+    /// The same and more from the probabilities of actions, if the logs contain them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub propensities: Option<Propensities>,
 }
 
 impl Coverage {
-    /// Steps from which on a context is met often.
+    /// The number of steps from which a context is frequent.
     pub const OFTEN: u64 = 100;
 }
 
-/// How many actions were tried in contexts.
+/// How many combinations of contexts and actions occur.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Tried {
-    /// Contexts met.
+pub struct ActionCoverage {
+    /// Contexts observed.
     pub contexts: u64,
     /// Combinations of a context and an action.
     pub combinations: u64,
-    /// Those never tried.
+    /// Combinations that never occur.
     pub never: u64,
-    /// Those tried, but fewer than [`Rare::BELOW`] times.
+    /// Combinations that occur, but fewer than [`RareSymbols::BELOW`] times.
     pub rarely: u64,
-    /// Share of the steps in contexts where some action was never tried.
+    /// Share of the steps in contexts where some action was never taken.
     pub steps_missing: f64,
 }
 
-/// Where an action was tried least.
+/// The context where an action was taken least.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct LeastTried {
+pub struct LeastTakenAction {
     /// The action.
     pub action: String,
     /// The last observation; `None` at the start of an episode.
     pub after: Option<String>,
-    /// How often it was tried there.
+    /// How often it was taken there.
     pub count: u64,
     /// Steps there.
     pub of: u64,
@@ -60,7 +62,7 @@ pub struct LeastTried {
 
 type Counts<C> = FxHashMap<C, Vec<u64>>;
 
-/// Counts in the making.
+/// Running counts.
 #[derive(Default)]
 pub(super) struct Counter {
     /// By the last observation.
@@ -105,15 +107,15 @@ impl Counter {
     }
 }
 
-fn tried<'a>(contexts: impl Iterator<Item = &'a Vec<u64>>, actions: usize) -> Tried {
-    let mut tried = Tried { contexts: 0, combinations: 0, never: 0, rarely: 0, steps_missing: 0.0 };
+fn tried<'a>(contexts: impl Iterator<Item = &'a Vec<u64>>, actions: usize) -> ActionCoverage {
+    let mut tried = ActionCoverage { contexts: 0, combinations: 0, never: 0, rarely: 0, steps_missing: 0.0 };
     let (mut steps, mut missing) = (0, 0);
     for counts in contexts {
         let (here, never): (u64, usize) = (counts.iter().sum(), counts.iter().filter(|&&n| n == 0).count());
         tried.contexts += 1;
         tried.combinations += actions as u64;
         tried.never += never as u64;
-        tried.rarely += counts.iter().filter(|&&n| n > 0 && n < Rare::BELOW).count() as u64;
+        tried.rarely += counts.iter().filter(|&&n| n > 0 && n < RareSymbols::BELOW).count() as u64;
         steps += here;
         missing += if never > 0 { here } else { 0 };
     }
@@ -121,8 +123,8 @@ fn tried<'a>(contexts: impl Iterator<Item = &'a Vec<u64>>, actions: usize) -> Tr
     tried
 }
 
-/// Over the contexts of many steps, the one where each action has the smallest share.
-fn least(contexts: &Counts<Option<Observation>>, alphabet: &Alphabet) -> Vec<LeastTried> {
+/// For each action, the frequent context where it has the smallest share.
+fn least(contexts: &Counts<Option<Observation>>, alphabet: &Alphabet) -> Vec<LeastTakenAction> {
     let mut often: Vec<_> = contexts
         .iter()
         .map(|(context, counts)| (context, counts, counts.iter().sum::<u64>()))
@@ -133,16 +135,16 @@ fn least(contexts: &Counts<Option<Observation>>, alphabet: &Alphabet) -> Vec<Lea
     let of_action = |(a, action): (usize, &String)| {
         let (context, counts, of) = often.iter().min_by(|x, y| share(x.1[a], x.2).total_cmp(&share(y.1[a], y.2)))?;
         let after = context.map(|o| alphabet.symbol(o).to_string());
-        Some(LeastTried { action: action.clone(), after, count: counts[a], of: *of })
+        Some(LeastTakenAction { action: action.clone(), after, count: counts[a], of: *of })
     };
-    let mut least: Vec<LeastTried> = alphabet.actions().iter().enumerate().filter_map(of_action).collect();
+    let mut least: Vec<LeastTakenAction> = alphabet.actions().iter().enumerate().filter_map(of_action).collect();
     least.sort_by(|x, y| share(x.count, x.of).total_cmp(&share(y.count, y.of)));
     least
 }
 
 /// (Σ 1/π)² / (n Σ 1/π²) over steps, with π the share of the action in its context.
 fn effective<'a>(contexts: impl Iterator<Item = &'a Vec<u64>>) -> f64 {
-    // Integers as far as sums go, so that no order of contexts matters.
+    // Integer sums, so that the order of contexts does not matter.
     let (mut steps, mut inverses, mut squares) = (0u64, 0u64, Vec::new());
     for counts in contexts {
         let here: u64 = counts.iter().sum();

@@ -1,7 +1,7 @@
-//! How errors of one step may add up over many [H14 Theorem 3], and how they do.
+//! How errors of one step may accumulate [H14 Theorem 3], and how they do.
 //!
-//! ‖c_∞ᵀC_{ao_n}⋯C_{ao_1}c₁ − P‖_{ρ_n} ≤ ε_∞ s_n + ‖c_∞‖ ε Σ_{t<n} s_t c^{n−t−1} with c = max ‖C_ao‖. Norms are those of the coordinates
-//! in which the model was learned; in others they would differ, predictions would not.
+//! ‖c_∞ᵀC_{ao_n}⋯C_{ao_1}c₁ − P‖_{ρ_n} ≤ ε_∞ s_n + ‖c_∞‖ ε Σ_{t<n} s_t c^{n−t−1} with c = max
+//! ‖C_ao‖. Norms depend on the coordinates in which the model was learned; predictions do not.
 
 use faer::MatRef;
 use rayon::prelude::*;
@@ -14,10 +14,10 @@ use crate::math::dot;
 use crate::model::{Linear, Model, NGramFilter, PredictiveState};
 use crate::system::{Filter, Predict, Track};
 
-/// Episodes that one task goes through.
+/// Episodes of one task.
 const CHUNK: usize = 32;
 
-/// How much the operators of a model stretch states.
+/// Norms of the operators of a model.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Norms {
     /// c, the largest ‖C_ao‖.
@@ -34,7 +34,8 @@ pub struct Norms {
     pub above_one: usize,
     /// ‖c_∞‖
     pub normalizer: f64,
-    /// The largest |eigenvalue| of C_⋆ = Σ C_ao, the same in all coordinates: above 1, what is foretold without looking grows for ever.
+    /// The largest |eigenvalue| of C_⋆ = Σ C_ao, the same in all coordinates: above 1, predictions
+    /// without observations diverge.
     pub radius: f64,
 }
 
@@ -70,21 +71,25 @@ impl Norms {
     }
 }
 
-/// What Theorem 3 says of predictions so many steps ahead. Logarithms to base 10, since these numbers have no bounds.
+/// Theorem 3 for predictions n steps ahead. Logarithms to base 10, since these numbers are
+/// unbounded.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Horizon {
     /// n
     pub horizon: usize,
-    /// s_n: how much smaller the unnormalised state is than at the start, root mean square; `None` where all episodes have ended.
+    /// s_n: the root mean square of the unnormalised state relative to the start; `None` if all
+    /// episodes have ended.
     pub log10_scale: Option<f64>,
-    /// ‖c_∞‖ Σ_{t<n} s_t c^{n−t−1}, by which the error ε of one step is multiplied; `None` for n = 1.
+    /// ‖c_∞‖ Σ_{t<n} s_t c^{n−t−1}, by which the error ε of one step is multiplied; `None` for
+    /// n = 1.
     pub log10_factor: Option<f64>,
-    /// The ε from which on the bound is no smaller than the probabilities that it is about: the factor, compared with their root mean
-    /// square.
+    /// The ε from which the bound exceeds the probabilities it bounds: the factor, compared with
+    /// their root mean square.
     pub log10_vacuous_from: Option<f64>,
 }
 
-/// One episode as a model sees it: at each step the log-probability under the logging policy of all so far, and of the state's norm.
+/// One episode under a model: at each step the log-probability of the history under the behaviour
+/// policy, and the logarithm of the state's norm.
 struct Trace {
     log_probability: Vec<f64>,
     log_norm: Vec<Option<f64>>,
@@ -122,7 +127,7 @@ fn traces(model: &Model, episodes: &[Trajectory]) -> Vec<Trace> {
         filter.reset();
         let mut total = 0.0;
         let step = |&ao: &ActionObservation| {
-            // c_∞ᵀC_ao c is of the action as well.
+            // c_∞ᵀC_ao c includes the probability of the action.
             total += (filter.update(ao) * model.frequencies().action_shares[ao.action.index()]).max(f64::MIN_POSITIVE).ln();
             let norm = norm(filter.state()).ln();
             (total, Some(norm).filter(|norm| norm.is_finite() && !model.alphabet().is_terminal(ao.observation)))
@@ -152,7 +157,7 @@ fn log_sum(values: [Option<f64>; 2]) -> Option<f64> {
     Some(largest + values.map(|x| (x - largest).exp()).sum::<f64>().ln())
 }
 
-/// How well a step is foretold, by how many were before: how errors really add up.
+/// How well a step is predicted, by its number in the episode: how errors accumulate in fact.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct StepScore {
     /// Which step of the episode, counted from 1.
@@ -161,22 +166,24 @@ pub struct StepScore {
     pub episodes: u64,
     /// Mean log-likelihood of this step alone, nats.
     pub model: f64,
-    /// The same by the best n-gram, which forgets all but the last steps and so cannot add up errors.
+    /// The same for the best n-gram, which uses only the last steps and so cannot accumulate
+    /// errors.
     pub ngram: f64,
-    /// Share of the episodes in which the filter got lost at this step.
+    /// Share of the episodes in which the filter was lost at this step.
     pub lost: f64,
 }
 
-/// One step foretold.
+/// The predictions of one step.
 struct StepPrediction {
     /// ln P(o ‖ a) by the model, and by n-grams of every length from 0.
     model: f64,
     ngrams: Vec<f64>,
-    /// 1 where the filter got lost.
+    /// 1 if the filter was lost.
     lost: f64,
 }
 
-/// Scores each step of given episodes, which the model has not seen; also how many steps the n-gram looks back that foretells them best.
+/// Scores each step of given episodes, which the model has not seen; also returns the length of the
+/// n-gram that predicts them best.
 pub(super) fn by_step(model: &Model, episodes: &[Trajectory]) -> (Vec<StepScore>, usize) {
     let scored: Vec<Vec<StepPrediction>> = episodes.par_chunks(CHUNK).flat_map_iter(|zs| scored(model, zs)).collect();
     let longest = scored.iter().map(Vec::len).max().unwrap_or(0);

@@ -1,8 +1,10 @@
-//! How few of the tests ever follow a history: the sparsity on which compression rests [H14 §3.1, §4.2].
+//! How few of the tests ever follow a history: the sparsity on which compression rests [H14 §3.1,
+//! §4.2].
 //!
-//! Sequences are told apart by 64-bit hashes of their names, without any projection. Where there are too many to hold, columns are
-//! left out by their hashes, half of them at a time: those that stay are counted in full, and are a fair sample whichever way logs are
-//! split. The empty suffix, which every past ends with, is no history here.
+//! Sequences are identified by 64-bit hashes of their names, without any projection. If there are
+//! too many to hold, columns are dropped by their hashes, half of them at a time: the rest are
+//! counted in full, and are an unbiased sample however logs are split. The empty suffix, with which
+//! every history ends, does not count as a history here.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
@@ -11,17 +13,17 @@ use crate::data::{Alphabet, CutRule, EMPTY, Episodes, extend, mix};
 use crate::learn::Features;
 use crate::model::{History, LearnParams, Projection};
 
-/// Most entries of a matrix that are held (about 100 MB).
+/// The largest number of entries of a matrix in memory (about 100 MB).
 const MOST_ENTRIES: usize = 1 << 21;
 
 /// How sparse the observable matrices are.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sparsity {
-    /// |T|, tests met; an estimate where `exact` is false.
+    /// |T|, tests observed; an estimate if `exact` is false.
     pub tests: u64,
-    /// |H|, histories met, the empty one among them; an estimate where `exact` is false.
+    /// |H|, histories observed, including the empty one; an estimate if `exact` is false.
     pub histories: u64,
-    /// Action–observation pairs met.
+    /// Action–observation pairs observed.
     pub pairs: u64,
     /// P_{T,H}: which tests follow which history.
     pub joint: MatrixSparsity,
@@ -29,7 +31,8 @@ pub struct Sparsity {
     pub with_next: MatrixSparsity,
     /// Whether everything was counted; if not, a sample of the columns was.
     pub exact: bool,
-    /// The largest variance of an entry of P̂_{T,H}, P̂_{T,ao,H} and P̂_H (σ²_x, σ²_y, σ²_z of Theorems 1 and 2), over the columns counted.
+    /// The largest variance of an entry of P̂_{T,H}, P̂_{T,ao,H} and P̂_H (σ²_x, σ²_y, σ²_z of
+    /// Theorems 1 and 2), over the columns counted.
     pub variances: [f64; 3],
 }
 
@@ -38,31 +41,31 @@ pub struct Sparsity {
 pub struct MatrixSparsity {
     /// Columns, one for each history (and pair).
     pub columns: u64,
-    /// Those of them that have a non-zero.
+    /// Columns that have a non-zero.
     pub nonzero_columns: u64,
     /// Columns that were counted.
     pub counted: u64,
     /// Non-zeros of a column that has any, on average.
     pub mean: f64,
-    /// k: most non-zeros of any column counted.
+    /// k: the largest number of non-zeros of any column counted.
     pub largest: u64,
     /// Non-zeros as a share of all entries: the average column sparsity.
     pub share: f64,
 }
 
 impl Sparsity {
-    /// The most non-zeros of any column counted: k of the theorems.
+    /// The largest number of non-zeros of any column counted: k of the theorems.
     pub fn k(&self) -> u64 {
         self.joint.largest.max(self.with_next.largest)
     }
 
-    /// Non-zeros of a column that has any, on average, of the matrix in which they are more.
+    /// The larger of the two mean numbers of non-zeros of a column that has any.
     pub fn mean(&self) -> f64 {
         self.joint.mean.max(self.with_next.mean)
     }
 }
 
-/// Counts in the making.
+/// Running counts.
 pub(super) struct Counter {
     features: Features,
     rule: CutRule,
@@ -74,7 +77,7 @@ pub(super) struct Counter {
 
 impl Counter {
     pub(super) fn new(params: &LearnParams, alphabet: &Alphabet, rule: CutRule) -> Counter {
-        // Hashing projections name sequences by hashes, which is all that is used of them.
+        // Hashing projections identify sequences by hashes; only these are used.
         let hashed = Projection::SignedHash;
         let params = LearnParams { test_projection: hashed, history_projection: hashed, ..params.clone() };
         let [joint, with_next, histories] = [0; 3].map(|_| Columns::new(MOST_ENTRIES));
@@ -153,11 +156,11 @@ impl Distinct {
     }
 }
 
-/// How often each entry of a matrix was met, for the columns of a sample.
+/// The count of each entry of a matrix, for a sample of the columns.
 pub(super) struct Columns {
     most: usize,
     pub(super) zeros: u32,
-    /// (column, row) ↦ how often
+    /// (column, row) ↦ count
     pub(super) entries: FxHashMap<(u64, u64), u32>,
 }
 
@@ -206,8 +209,8 @@ impl Columns {
         }
     }
 
-    /// The largest variance of an estimated probability: p(1 − p)/n of a share of the episodes; where an episode may count several
-    /// times, as with suffixes, that of a Poisson number, p/n.
+    /// The largest variance of an estimated probability: p(1 − p)/n of a share of the episodes;
+    /// where an episode may count several times, as with suffixes, that of a Poisson number, p/n.
     fn largest_variance(&self, episodes: u64, history: History) -> f64 {
         let n = episodes.max(1) as f64;
         let variance = |&count: &u32| match (f64::from(count) / n, history) {

@@ -1,10 +1,11 @@
-//! How many directions of the moments stand out of the noise.
+//! How many directions of the moments are significant, that is, above the noise.
 //!
-//! The noise is had from the episodes themselves. Pairs of neighbouring episodes are split by a coin, one to either half: half the
-//! difference of the two halves' moments has no signal and the very covariance of what chance has added to the moments of all.
-//! Beyond rank(Σ_TH) = r, the singular values of Σ̂_TH are those of that noise outside the r leading directions; so the i-th one is
-//! compared with the largest that several such draws have outside the i − 1 leading directions. What stands out is surely there: a lower
-//! bound of the rank, which more episodes raise.
+//! The noise is estimated from the episodes themselves. Pairs of neighbouring episodes are split at
+//! random, one to either half: half the difference of the two halves' moments has no signal and the
+//! same covariance as the noise in the moments of all. Beyond rank(Σ_TH) = r, the singular values
+//! of Σ̂_TH are those of that noise outside the r leading directions; so the i-th one is compared
+//! with the largest that several such draws have outside the i − 1 leading directions. The number
+//! of significant directions is a lower bound of the rank, which more episodes raise.
 
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, MatRef, Par};
@@ -18,29 +19,32 @@ use crate::rng::Seed;
 
 /// Draws of the noise.
 const DRAWS: usize = 9;
-/// 99 % of one more draw lie below mean + this · standard deviation: Student's t with 8 degrees of freedom, times √(1 + 1/9).
+/// 99 % of one more draw lie below mean + this · standard deviation: Student's t with 8 degrees of
+/// freedom, times √(1 + 1/9).
 const QUANTILE: f64 = 2.896 * 1.054_093;
-/// Residual at which the norm of a draw is known well enough: the draws themselves differ by more.
+/// Residual of the norm of a draw: the draws themselves differ by more.
 const TOLERANCE: f64 = 0.03;
-/// Most directions that are compared.
+/// The largest number of directions compared.
 const MOST_DIRECTIONS: usize = 256;
 /// Largest side of moments that can be compared (128 MiB each).
 const LARGEST_SIDE: usize = 4096;
 
-/// The singular values of the moments, and what of them may be chance.
+/// The singular values of the moments, and their noise floor.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Spectrum {
-    /// Whether they are of whitened moments (canonical correlations, as for two-stage regression) or of Σ̂_TH itself.
+    /// Whether they are of whitened moments (canonical correlations, as for two-stage regression)
+    /// or of Σ̂_TH itself.
     pub whitened: bool,
     /// Largest first.
     pub values: Vec<f64>,
-    /// How large chance alone would make some of them; none where there is a single episode.
+    /// The noise floor of some of them; none if there is a single episode.
     pub floor: Vec<Floor>,
-    /// How many stand out of the noise: the suggested rank, at least 1. `None` where there is a single episode.
+    /// How many are above the noise: the suggested rank, at least 1. `None` if there is a single
+    /// episode.
     pub rank: Option<usize>,
 }
 
-/// What chance alone would make of a singular value.
+/// The noise floor of a singular value.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Floor {
     /// Which one, counted from 1.
@@ -49,33 +53,33 @@ pub struct Floor {
     pub value: f64,
 }
 
-/// Draws of the noise, while episodes are summed.
+/// Running sums of the draws of the noise.
 pub(super) struct Noise {
     coins: Vec<Seed>,
     draws: Vec<Accumulator>,
     /// Episodes so far, and in all.
-    met: u64,
+    added: u64,
     total: u64,
 }
 
 impl Noise {
     pub(super) fn new(features: &Features, seed: Seed, total: u64) -> Noise {
         let coins = (0..DRAWS).map(|i| seed.stream("diagnose/noise").index(i as u64)).collect();
-        Noise { coins, draws: (0..DRAWS).map(|_| Accumulator::lean(features)).collect(), met: 0, total }
+        Noise { coins, draws: (0..DRAWS).map(|_| Accumulator::lean(features)).collect(), added: 0, total }
     }
 
     /// Adds the cuts of a batch.
     pub(super) fn add(&mut self, features: &Features, batch: &Batch<'_>) {
-        let (met, total) = (self.met, self.total);
+        let (added, total) = (self.added, self.total);
         self.draws.par_iter_mut().zip(&self.coins).for_each(|(draw, coin)| {
             let signed = |(i, episode): (u64, &EpisodeCuts)| EpisodeCuts {
                 weight: sign(*coin, i, total) * episode.weight,
                 ..episode.clone()
             };
-            let episodes: Vec<EpisodeCuts> = (met..).zip(&batch.episodes).map(signed).collect();
+            let episodes: Vec<EpisodeCuts> = (added..).zip(&batch.episodes).map(signed).collect();
             draw.add_episodes(features, batch, &episodes);
         });
-        self.met += batch.episodes.len() as u64;
+        self.added += batch.episodes.len() as u64;
     }
 
     /// The draws: sums times a factor.
@@ -84,7 +88,8 @@ impl Noise {
     }
 }
 
-/// To which half an episode goes, of which its neighbour is in the other; the last of an odd number goes to none.
+/// The half of an episode, as a sign; its neighbour is in the other, and the last of an odd number
+/// in none (0).
 fn sign(coin: Seed, i: u64, total: u64) -> f64 {
     if i + 1 == total && total % 2 == 1 {
         return 0.0;
@@ -99,13 +104,13 @@ impl Spectrum {
         let side = features.tests.rows().max(features.histories.rows());
         if side > LARGEST_SIDE {
             return Err(Error::data(
-                format!("the spectrum of moments of {side} coordinates is too large to be compared with noise"),
+                format!("the spectrum of moments of {side} coordinates is too large for a comparison with noise"),
                 "use a compressing projection or smaller dimensions; sparsity is counted without compression anyway",
             ));
         }
         let scale = moments.scale(moments.sums.entry(NULL_TEST, features.start_coordinate()))?;
         let matrices = moments.sums.matrices(features, scale);
-        // The noise is of all episodes, of which an odd number has left one out.
+        // An odd number of episodes omits one, so the sums are scaled to all of them.
         let paired = noise.total - noise.total % 2;
         let correction = (noise.total as f64 / paired.max(1) as f64).sqrt();
         let draws = noise.matrices(features, scale * correction);
@@ -146,8 +151,8 @@ struct Floors<'a> {
 }
 
 impl Floors<'_> {
-    /// What chance would make of the singular value behind so many leading directions.
-    fn behind(&self, leading: usize) -> Result<Floor> {
+    /// The noise floor of the singular value after `leading` directions.
+    fn after(&self, leading: usize) -> Result<Floor> {
         let (u, v) = (self.svd.u.subcols(0, leading), self.svd.v.subcols(0, leading));
         let norm = |draw: &Mat<f64>| Svd::norm(&Outside { matrix: draw, u, v }, TOLERANCE, self.seed.stream("diagnose/norm"));
         let norms = self.draws.par_iter().map(norm).collect::<Result<Vec<f64>>>()?;
@@ -157,31 +162,32 @@ impl Floors<'_> {
         Ok(Floor { direction: leading + 1, value: mean + QUANTILE * variance.sqrt() })
     }
 
-    /// Floors here and there, and how many singular values are above theirs. Both fall, so it is enough to look at 1, 2, 3, 4, 6,
-    /// 8, 12, 16, … up to the first that is not, and then halve the gap before it.
+    /// Noise floors at some indices, and the number of singular values above theirs. Both decrease,
+    /// so it is enough to check 1, 2, 3, 4, 6, 8, 12, 16, … up to the first that is not above, and
+    /// then bisect.
     fn rank(&self) -> Result<(Vec<Floor>, usize)> {
         let most = self.svd.u.ncols().min(MOST_DIRECTIONS);
         let is_above = |floor: &Floor| self.svd.s[floor.direction - 1] > floor.value;
         let mut floors = Vec::new();
         let (mut above, mut below) = (0, most);
         for leading in steps().take_while(|&i| i < most) {
-            let floor = self.behind(leading)?;
+            let floor = self.after(leading)?;
             floors.push(floor);
             if below < most {
-                // One more, for those who look at the curve.
+                // One more, for plots of the curve.
                 break;
             }
             if is_above(&floor) { above = leading + 1 } else { below = leading }
         }
         while above < below {
             let middle = (above + below) / 2;
-            let floor = self.behind(middle)?;
+            let floor = self.after(middle)?;
             floors.push(floor);
             if is_above(&floor) { above = middle + 1 } else { below = middle }
         }
         floors.sort_by_key(|floor| floor.direction);
         floors.dedup_by_key(|floor| floor.direction);
-        // Something always happens next: that direction needs no proof.
+        // The first direction always exists: some test always follows.
         Ok((floors, above.max(1)))
     }
 }

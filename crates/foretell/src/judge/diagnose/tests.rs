@@ -28,7 +28,7 @@ fn alphabet() -> Alphabet {
     alphabet
 }
 
-/// Episodes of 1 to 9 steps, of which some end by themselves.
+/// Episodes of 1 to 9 steps, some of which terminate.
 fn episodes(n: usize) -> Vec<Trajectory> {
     let mut rng = Seed(5).rng();
     let mut episode = || {
@@ -131,9 +131,9 @@ fn sparsity_is_what_counting_by_definition_gives() {
 }
 
 #[test]
-fn what_is_left_out_is_a_fair_sample() {
+fn the_columns_kept_are_an_unbiased_sample() {
     const COLUMNS: u64 = 20_000;
-    // Column i has 1 + i % 9 rows, each met twice.
+    // Column i has 1 + i % 9 rows, each seen twice.
     let (mut columns, mut distinct) = (Columns::new(4000), Distinct::new(1000));
     for i in (0..COLUMNS).chain(0..COLUMNS) {
         let rows: Vec<u64> = (0..1 + i % 9).collect();
@@ -142,7 +142,8 @@ fn what_is_left_out_is_a_fair_sample() {
     }
     let found = columns.sparsity(COLUMNS, 9);
     assert!(found.counted < 1000 && columns.zeros > 0, "{found:?}");
-    // Of 500 columns and more: 4 standard deviations of their number, and of the mean of their lengths.
+    // Of 500 columns and more: 4 standard deviations of their number, and of the mean of their
+    // lengths.
     let error = 4.0 / (found.counted as f64).sqrt();
     let is_close = |count: u64| (count as f64 / COLUMNS as f64 - 1.0).abs() < error;
     assert!(
@@ -151,11 +152,11 @@ fn what_is_left_out_is_a_fair_sample() {
         distinct.count()
     );
     assert!((found.mean - 5.0).abs() < 2.58 * error && found.largest == 9, "{found:?}");
-    assert!(columns.entries.values().all(|&count| count == 2), "those that stay are counted in full");
+    assert!(columns.entries.values().all(|&count| count == 2), "columns that are kept are counted in full");
 }
 
 #[test]
-fn eigenvalues_that_halve_leave_out_what_is_left_of_the_series() {
+fn the_tail_of_halving_eigenvalues_is_that_of_the_series() {
     let values: Vec<f64> = (0..40).map(|i| 2f64.powf(-f64::from(i) / 2.0)).collect();
     let decay = Decay::of(&values, 4);
     // σ²_i = 2^{1−i}/4, so Σ_{i>m} = 2^{1−m}/4, but for the last.
@@ -238,7 +239,7 @@ fn the_factor_of_theorem_3_is_its_sum() {
         let (ours, theirs) = (horizons[n - 1].log10_factor.unwrap(), (norms.normalizer * sum).log10());
         assert!((ours - theirs).abs() < ROUNDING, "{n}: {ours} {theirs}");
     }
-    // s_1: all steps that were met first, by the operators themselves.
+    // s_1: all first steps, by the operators themselves.
     let size = |z: &Trajectory| {
         let ao = z.steps[0];
         let c = crate::math::multiply(linear.operator(ao).unwrap(), linear.initial());

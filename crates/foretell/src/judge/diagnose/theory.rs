@@ -1,8 +1,9 @@
-//! What Theorems 1 and 2 [H14 §4.2] ask of the moments, as far as logs tell it.
+//! The quantities in Theorems 1 and 2 [H14 §4.2], as far as they can be estimated from logs.
 //!
-//! σ²_i are the eigenvalues of E_ρ[P_{Q,h} P_{Q,h}ᵀ] = P_{Q,H} P_{Q,H}ᵀ/|H|, with T in place of the unknown core set Q, and in compressed
-//! coordinates. Theorem 1 has those of P_{Q,ao,h} of one pair: its rows are the tests that begin with ao, a part of all rows, so by
-//! interlacing none of its eigenvalues is larger than ours, and its ν is no larger.
+//! σ²_i are the eigenvalues of E_ρ[P_{Q,h} P_{Q,h}ᵀ] = P_{Q,H} P_{Q,H}ᵀ/|H|, with T in place of the
+//! unknown core set Q, and in compressed coordinates. Theorem 1 has those of P_{Q,ao,h} of one
+//! pair: its rows are the tests that begin with ao, a part of all rows, so by interlacing none of
+//! its eigenvalues is larger than ours, and its ν is no larger.
 
 use serde::Serialize;
 
@@ -11,21 +12,21 @@ use super::sparsity::Sparsity;
 /// Failure probability for which the theorems' terms are given.
 const DELTA: f64 = 0.05;
 
-/// How fast the eigenvalues of the moments fall.
+/// The decay of the eigenvalues of the moments.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Decay {
     /// σ²_1, σ²_2, …
     pub eigenvalues: Vec<f64>,
     /// Their sum, ‖P_{T,h}‖²_ρ: x² of Theorem 1.
     pub total: f64,
-    /// What is left out by the first few directions.
-    pub left_out: Vec<LeftOut>,
+    /// The eigenvalues beyond the first few directions.
+    pub left_out: Vec<EigenvalueTail>,
 }
 
-/// What is left out by the leading directions.
+/// The sum of the eigenvalues beyond the leading directions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct LeftOut {
-    /// How many there are.
+pub struct EigenvalueTail {
+    /// m, the number of leading directions.
     pub m: usize,
     /// ν = Σ_{i>m} σ²_i
     pub nu: f64,
@@ -42,36 +43,37 @@ impl Decay {
         let total = eigenvalues.iter().sum();
         let mut decay = Decay { eigenvalues, total, left_out: Vec::new() };
         let m = Self::SHOWN.into_iter().filter(|&m| m < singular_values.len());
-        decay.left_out = m.map(|m| LeftOut { m, nu: decay.nu(m), share: decay.nu(m) / total }).collect();
+        decay.left_out = m.map(|m| EigenvalueTail { m, nu: decay.nu(m), share: decay.nu(m) / total }).collect();
         decay
     }
 
     /// ν for a given m.
     pub fn nu(&self, m: usize) -> f64 {
-        // The small ones first.
+        // The smallest first, for accuracy.
         self.eigenvalues.iter().skip(m).rev().sum()
     }
 
-    /// How many directions leave out no more than a share.
+    /// The number of directions beyond which at most this share remains.
     pub fn directions(&self, share: f64) -> usize {
         (0..self.eigenvalues.len()).find(|&m| self.nu(m) <= share * self.total).unwrap_or(self.eigenvalues.len())
     }
 }
 
-/// The terms of Theorems 1 and 2, at δ = 0.05. The bounds themselves are ε of these, a function that the theorems leave open.
+/// The terms of Theorems 1 and 2, at δ = 0.05. The bounds themselves are ε of these, a function
+/// that the theorems leave open.
 ///
-/// In place of what the unknown core set would tell: |T| for |Q|, and the learned ‖C_ao‖, ‖c_∞‖ for ‖B_ao‖, ‖b_∞‖.
+/// In place of the unknown core set: |T| for |Q|, and the learned ‖C_ao‖, ‖c_∞‖ for ‖B_ao‖, ‖b_∞‖.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Terms {
-    /// m, the directions that are kept: the suggested rank, or that of the parameters.
+    /// m, the number of directions: the suggested rank, or that of the parameters.
     pub m: usize,
     /// ν = Σ_{i>m} σ²_i
     pub nu: f64,
     /// w² = ‖B_ao‖²(m + 4√m ln(4d/δ)): size of the regression's weights.
     pub w2: f64,
-    /// x² = ‖P_{Q,h}‖²_ρ: size of what is regressed on.
+    /// x² = ‖P_{Q,h}‖²_ρ: size of the regressors.
     pub x2: f64,
-    /// b² = ν + 4√ν ln(4d/δ): bias for what is left out.
+    /// b² = ν + 4√ν ln(4d/δ): bias from the eigenvalues beyond m.
     pub b2: f64,
     /// σ²_η = 4k ln(4|Q|/δ)/d · σ²_y + w²σ²_x: noise of one step.
     pub noise: f64,
@@ -97,10 +99,11 @@ impl Terms {
     }
 }
 
-/// How large projections should be by the theory: O(k ln |Q|), whose constant nobody knows.
+/// The size of projections by the theory: O(k ln |Q|), with an unknown constant.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ProjectionSize {
-    /// k ln |T| with the most non-zeros of any column, and all tests in place of the core set: as safe as it gets.
+    /// k ln |T| with the most non-zeros of any column, and all tests in place of the core set: the
+    /// safest choice.
     pub safe: f64,
     /// The same with the mean number of non-zeros.
     pub typical: f64,

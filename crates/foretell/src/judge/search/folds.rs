@@ -1,4 +1,4 @@
-//! Logs in K parts: each in turn is held out, while the others are learned from.
+//! Logs in K parts: each is held out in turn, and the others are learned from.
 
 use rayon::prelude::*;
 
@@ -9,21 +9,22 @@ use crate::log::Logs;
 use crate::model::{Counter, LearnParams, NGram, NGramStep, Projection, unseen};
 use crate::rng::Seed;
 
-/// Steps that are held in memory (about 200 MiB); of longer logs the first so many are searched with.
+/// The largest number of steps held in memory (about 200 MiB); of longer logs only the first ones
+/// are used.
 const MOST_STEPS: u64 = 1 << 22;
-/// Steps of the first part on which many candidates are compared. They are compared on the same episodes, so that the noise that
-/// these have in common does not count.
+/// Steps of the first part on which many candidates are compared. All are compared on the same
+/// episodes, so that common noise cancels.
 const SAMPLED: usize = 20_000;
 
-/// Roughly: operations for each entry of a scattered sum, and for each cubed dimension in solving; matrices of that dimension held at
-/// once; and the dimension where nothing is compressed.
+/// Estimates: operations per entry of a scattered sum, and per cubed dimension in solving; matrices
+/// of that dimension held at once; and the dimension without compression.
 const SCATTERED: f64 = 20.0;
 const CUBIC: f64 = 12.0;
 const MATRICES: f64 = 16.0;
 const UNCOMPRESSED: f64 = 1000.0;
 
-/// Logs in memory, in parts of which each can be held out, with all that candidates have in common: which symbols and pairs the
-/// other parts have, and what their n-gram says of each step that is held out.
+/// Logs in memory, in parts that can each be held out, with what candidates share: the symbols and
+/// pairs of the other parts, and the predictions of their n-gram for each held-out step.
 pub struct Folds {
     pub(super) alphabet: Alphabet,
     pub(super) parts: Vec<Vec<Episodes>>,
@@ -34,7 +35,7 @@ pub struct Folds {
     pub steps: u64,
     /// Bad episodes that were dropped.
     pub skipped: u64,
-    /// Whether the logs go on beyond what is held.
+    /// Whether the logs contain more than is held.
     pub is_cut: bool,
 }
 
@@ -54,7 +55,7 @@ pub(super) struct Fold {
     pub(super) held_out: Vec<HeldOut>,
 }
 
-/// An episode in the alphabet of the other parts, and what their n-gram says of its steps.
+/// An episode in the alphabet of the other parts, and the predictions of their n-gram.
 pub(super) struct HeldOut {
     pub(super) steps: Vec<ActionObservation>,
     pub(super) given: Vec<NGramStep>,
@@ -63,14 +64,15 @@ pub(super) struct HeldOut {
 /// What is held out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
-    /// Some episodes of the first part: enough to tell good candidates from bad.
+    /// Some episodes of the first part: enough to separate good candidates from bad.
     Sample,
     /// Every part in turn.
     All,
 }
 
 impl Folds {
-    /// Reads logs into so many parts, to each the same number of episodes, drawn by the seed of `params`.
+    /// Reads logs into `parts` parts of the same number of episodes, drawn with the seed of
+    /// `params`.
     pub fn read(logs: &Logs, params: &LearnParams, parts: usize) -> Result<Folds> {
         if parts < 2 {
             return Err(Error::parameter("folds", parts, "must be at least 2"));
@@ -119,7 +121,7 @@ impl Folds {
         (0..self.parts.len()).filter(move |&part| part != fold)
     }
 
-    /// The folds that are scored, each with the episodes on which.
+    /// The folds that are scored, each with its episodes.
     pub(super) fn scored(&self, held: Held) -> Vec<(usize, Vec<&HeldOut>)> {
         match held {
             Held::All => self.folds.iter().map(|fold| fold.held_out.iter().collect()).enumerate().collect(),
@@ -137,14 +139,15 @@ impl Folds {
     }
 }
 
-/// What a candidate costs, roughly.
+/// Estimates of the cost of a candidate.
 impl Folds {
     /// The length of the longest episode.
     pub(super) fn longest(&self) -> usize {
         self.parts.iter().flatten().flat_map(Episodes::iter).map(|z| z.steps.len()).max().unwrap_or(0)
     }
 
-    /// How many sequences an uncompressed side has, counted until there are too many; 0 if both are compressed.
+    /// The number of sequences of an uncompressed side, counted up to `most`; 0 if both are
+    /// compressed.
     pub(super) fn words(&self, params: &LearnParams, most: usize) -> usize {
         let mut features = Features::new(params, &self.alphabet);
         let words = |features: &Features| {
@@ -164,7 +167,7 @@ impl Folds {
         words(&features)
     }
 
-    /// About how many operations a configuration takes, with all its ranks.
+    /// The approximate number of operations of a configuration, with all its ranks.
     pub(super) fn cost(&self, params: &LearnParams, ranks: &[usize], held: Held) -> f64 {
         let [d_t, d_h] = [(params.test_projection, params.test_dim), (params.history_projection, params.history_dim)]
             .map(|(projection, dim)| if projection == Projection::Identity { UNCOMPRESSED } else { dim as f64 });
@@ -186,7 +189,7 @@ impl Folds {
         passes + folds * (solve + operators) + scored * filter
     }
 
-    /// About how many bytes a configuration takes.
+    /// The approximate memory of a configuration, in bytes.
     pub(super) fn bytes(&self, params: &LearnParams, ranks: &[usize]) -> f64 {
         let largest = ranks.iter().copied().max().unwrap_or(1) as f64;
         let pairs = self.folds[0].pairs.len() as f64;
@@ -194,7 +197,7 @@ impl Folds {
     }
 }
 
-/// Deals episodes to parts, each round to every part once, in an order of chance.
+/// Assigns episodes to parts: in each round one to every part, in random order.
 pub(super) struct Draw {
     seed: Seed,
     parts: usize,

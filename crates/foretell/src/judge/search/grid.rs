@@ -1,19 +1,20 @@
-//! Which configurations are tried: exponentially spaced ones first, then finer ones around the best.
+//! The configurations of a search: exponentially spaced ones first, then finer ones around the
+//! best.
 
 use std::f64::consts::SQRT_2;
 
 use crate::model::{History, LearnOverrides, LearnParams, Projection};
 
-/// Largest dimension that is tried unasked: moments are square in it, and solving is cubic.
+/// The largest dimension in the default space: moments are quadratic in it, and solving is cubic.
 const LARGEST_DIM: usize = 2048;
-/// Lengths and dimensions that come first among those tried are combined.
+/// Number of best lengths and best dimensions that are combined.
 const COMBINED: usize = 3;
-/// Configurations around which finer ones are tried.
+/// Number of best configurations around which finer ones are scored.
 const REFINED: usize = 2;
-/// 2^¼: ranks that are tried last are so far apart.
+/// 2^¼: the ratio of neighbouring ranks in the third phase.
 const FINE: f64 = 1.189_207_115_002_721;
 
-/// What is tried; a parameter with one value is fixed.
+/// The values of each parameter; one with a single value is fixed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Space {
     /// Projections of tests and histories.
@@ -24,14 +25,14 @@ pub struct Space {
     pub tests: Vec<usize>,
     /// Longest histories.
     pub histories: Vec<usize>,
-    /// d′, in rising order.
+    /// d′, in ascending order.
     pub ranks: Vec<usize>,
     /// Weights of the n-gram.
     pub mixes: Vec<f64>,
 }
 
 impl Space {
-    /// Around given parameters: whatever `fixed` gives a value stays as it is.
+    /// The space around given parameters; those with a value in `fixed` do not vary.
     pub fn around(base: &LearnParams, fixed: &LearnOverrides) -> Space {
         let kinds =
             [Projection::SignedHash, Projection::Hashed, Projection::Rademacher, Projection::Spherical, Projection::Identity];
@@ -52,7 +53,8 @@ impl Space {
         }
     }
 
-    /// The first phase: all lengths, and all projections with all dimensions, each beside what `base` has.
+    /// The first phase: all lengths, and all projections with all dimensions, the rest as in
+    /// `base`.
     pub(super) fn coarse(&self, base: &LearnParams) -> Vec<LearnParams> {
         let mut all = Shapes::default();
         all.add(base.clone());
@@ -67,7 +69,8 @@ impl Space {
         all.0
     }
 
-    /// The second: the best lengths with the best projections and dimensions. `ranked` are those tried, best first.
+    /// The second: the best lengths with the best projections and dimensions. `ranked` are those
+    /// scored, best first.
     pub(super) fn combined(&self, ranked: &[LearnParams]) -> Vec<LearnParams> {
         let (mut lengths, mut projections) = (Vec::new(), Vec::new());
         for shape in ranked {
@@ -111,7 +114,7 @@ impl Space {
         }
         with_ranks
             .retain(|(shape, _)| shape.max_test_length > 0 && (shape.history == History::Prefix || shape.history_length > 0));
-        // The very best come again, with finer ranks; the others only if they are new.
+        // The best are scored again with finer ranks; the others only if they are new.
         let is_known = |shape: &LearnParams| ranked.iter().skip(REFINED).any(|other| is_same_shape(shape, other));
         with_ranks.retain(|(shape, _)| !is_known(shape));
         with_ranks
@@ -131,7 +134,7 @@ impl Space {
     }
 }
 
-/// The value and, if it is free, others.
+/// The value and, if it may vary, others.
 fn with<T: PartialEq + Copy, const N: usize>(value: T, is_free: bool, others: [T; N]) -> Vec<T> {
     let mut all = vec![value];
     all.extend(others.into_iter().filter(|other| is_free && *other != value));
@@ -158,7 +161,8 @@ fn projected(params: &LearnParams, projections: [Projection; 2], dims: [usize; 2
     LearnParams { test_projection, history_projection, test_dim, history_dim, ..params.clone() }
 }
 
-/// Whether both have the same moments: all but rank and mixture, and dimensions where nothing is compressed.
+/// Whether both have the same moments: all but rank and mixture, and dimensions where nothing is
+/// compressed.
 pub(super) fn is_same_shape(one: &LearnParams, other: &LearnParams) -> bool {
     let dim = |projection, dim: usize| if projection == Projection::Identity { 0 } else { dim };
     let shape = |params: &LearnParams| LearnParams {
@@ -182,7 +186,7 @@ impl Shapes {
         }
     }
 
-    /// Those that are not among others.
+    /// Those that are not in `others`.
     fn without(mut self, others: &[LearnParams]) -> Vec<LearnParams> {
         self.0.retain(|shape| !others.iter().any(|other| is_same_shape(other, shape)));
         self.0

@@ -1,29 +1,30 @@
-//! The phases of a search, one after the other, within their time.
+//! The phases of a search, in order, within their time.
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::folds::{Folds, Held};
 use super::grid::is_same_shape;
-use super::sweep::Swept;
-use super::{Found, Phase, STANDARD_ERRORS, Search, SearchProgress, Tried, Untried};
+use super::sweep::SweepScore;
+use super::{Candidate, Found, Phase, STANDARD_ERRORS, Search, SearchProgress, SkippedCandidate};
 use crate::error::{Error, Result};
 use crate::model::LearnParams;
 use crate::store::{AGAIN, digest};
 
-/// Configurations that are tried side by side, as far as memory allows. Fixed, so that the number of threads changes nothing.
+/// Configurations scored in parallel, as far as memory allows. Fixed, so that results do not depend
+/// on the number of threads.
 const SIDE_BY_SIDE: usize = 4;
-/// Bytes that those may take together; one always may.
+/// The largest memory of these together, in bytes; one is always allowed.
 const MOST_MEMORY: f64 = (1u64 << 29) as f64;
 /// Shares of the time by which the first three phases end.
 const UNTIL: [f64; 3] = [0.45, 0.6, 0.75];
 /// Configurations that are compared with the base on all folds, and ranks of each.
 const FINALISTS: usize = 4;
 const FINAL_RANKS: usize = 3;
-/// More sequences than these are not tried uncompressed: solving is cubic in their number.
+/// The largest number of sequences without compression: solving is cubic in it.
 const MOST_WORDS: usize = 1500;
 
-/// A configuration to be tried, with its ranks.
+/// A configuration to be scored, with its ranks.
 type Planned = (LearnParams, Vec<usize>);
 
 /// A search under way.
@@ -31,20 +32,20 @@ pub(super) struct Run<'a, 'f> {
     search: Search<'a>,
     folds: &'f Folds,
     lengths: Vec<usize>,
-    /// Log-likelihoods of the base on what is held out now.
+    /// Log-likelihoods of the base on the episodes held out now.
     reference: Vec<f64>,
     /// All candidates of the first three phases, and those of the last.
-    screened: Vec<Tried>,
-    finals: Vec<Tried>,
-    untried: Vec<Untried>,
-    /// What has been done so far, in units of [`Folds::cost`].
+    screened: Vec<Candidate>,
+    finals: Vec<Candidate>,
+    untried: Vec<SkippedCandidate>,
+    /// Work so far, in units of [`Folds::cost`].
     work: f64,
 }
 
-/// What a configuration gave, as it is kept in a checkpoint.
+/// The scores of a configuration in a checkpoint.
 #[derive(Serialize, Deserialize)]
 struct Saved {
-    tried: std::result::Result<Vec<Tried>, String>,
+    tried: std::result::Result<Vec<Candidate>, String>,
     /// Of the base alone.
     reference: Vec<f64>,
 }
@@ -83,9 +84,9 @@ impl<'a, 'f> Run<'a, 'f> {
             Some(saved) => saved,
             None => {
                 let swept = self.folds.sweep(&base, &ranks, &self.search.space.mixes, held)?;
-                let is_base = |swept: &&Swept| swept.rank == base.rank && swept.mix == base.mix;
+                let is_base = |swept: &&SweepScore| swept.rank == base.rank && swept.mix == base.mix;
                 let Some(own) = swept.iter().find(is_base) else {
-                    let problem = format!("no model of rank {} can be had of parts of these logs", base.rank);
+                    let problem = format!("no model of rank {} can be learned from parts of these logs", base.rank);
                     return Err(Error::data(problem, "give more episodes, or search around another `rank`"));
                 };
                 self.reference = own.log_likelihoods.clone();
@@ -105,7 +106,7 @@ impl<'a, 'f> Run<'a, 'f> {
         Ok(())
     }
 
-    /// Tries configurations on the sample, cheap ones first, as long as there is time.
+    /// Scores configurations on the sample, cheap ones first, while there is time.
     fn screen(&mut self, phase: Phase, planned: Vec<Planned>) -> Result<()> {
         let mut planned = self.possible(planned);
         let folds = self.folds;
@@ -115,14 +116,14 @@ impl<'a, 'f> Run<'a, 'f> {
         let mut rest = &planned[..];
         while !rest.is_empty() {
             let (mut now, after) = rest.split_at(self.fitting(rest));
-            self.tell(phase, of - rest.len(), of);
+            self.report(phase, of - rest.len(), of);
             let cost = |planned: &[Planned]| planned.iter().map(|(shape, ranks)| folds.cost(shape, ranks, Held::Sample)).sum();
             let mut work: f64 = cost(now);
             if !self.has_time(work, until) {
-                // Perhaps for one.
+                // There may be time for one.
                 (now, work) = (&now[..1], cost(&now[..1]));
                 if !self.has_time(work, until) {
-                    let left = rest.iter().map(|(params, _)| Untried { params: params.clone(), why: "no time".into() });
+                    let left = rest.iter().map(|(params, _)| SkippedCandidate { params: params.clone(), why: "no time".into() });
                     self.untried.extend(left.collect::<Vec<_>>());
                     return Ok(());
                 }
@@ -132,7 +133,7 @@ impl<'a, 'f> Run<'a, 'f> {
             for ((params, _), result) in now.iter().zip(results) {
                 match result {
                     Ok(tried) => self.screened.extend(tried),
-                    Err(why) => self.untried.push(Untried { params: params.clone(), why }),
+                    Err(why) => self.untried.push(SkippedCandidate { params: params.clone(), why }),
                 }
             }
             self.work += work;
@@ -140,27 +141,27 @@ impl<'a, 'f> Run<'a, 'f> {
         Ok(())
     }
 
-    /// Without those that the logs have no room for; these are noted.
+    /// The configurations that the logs allow; the others are recorded as skipped.
     fn possible(&mut self, planned: Vec<Planned>) -> Vec<Planned> {
         let longest = self.folds.longest();
         let mut possible = Vec::new();
         for (params, ranks) in planned {
             let why = if params.max_test_length >= longest {
-                Some(format!("the longest episode has {longest} steps, too few for such tests"))
+                Some(format!("the longest episode has {longest} steps, too few for tests of this length"))
             } else {
                 let words = self.folds.words(&params, MOST_WORDS);
-                (words > MOST_WORDS).then(|| format!("more than {MOST_WORDS} sequences, too many uncompressed"))
+                (words > MOST_WORDS).then(|| format!("more than {MOST_WORDS} sequences, too many without compression"))
             };
             match why {
-                Some(why) => self.untried.push(Untried { params, why }),
+                Some(why) => self.untried.push(SkippedCandidate { params, why }),
                 None => possible.push((params, ranks)),
             }
         }
         possible
     }
 
-    /// Tries some configurations side by side.
-    fn try_all(&mut self, phase: Phase, now: &[Planned]) -> Result<Vec<std::result::Result<Vec<Tried>, String>>> {
+    /// Scores some configurations in parallel.
+    fn try_all(&mut self, phase: Phase, now: &[Planned]) -> Result<Vec<std::result::Result<Vec<Candidate>, String>>> {
         let held = if phase == Phase::Final { Held::All } else { Held::Sample };
         let names: Vec<String> = now.iter().map(|(params, ranks)| name_of(phase, params, ranks)).collect();
         let kept = names.iter().map(|name| self.load(name)).collect::<Result<Vec<_>>>()?;
@@ -185,7 +186,7 @@ impl<'a, 'f> Run<'a, 'f> {
         let base = self.search.base.clone();
         let ranked = self.ranked();
         let ranks_of = |run: &Self, shape: &LearnParams| {
-            let mut tried: Vec<&Tried> = run.screened.iter().filter(|tried| is_same_shape(&tried.params, shape)).collect();
+            let mut tried: Vec<&Candidate> = run.screened.iter().filter(|tried| is_same_shape(&tried.params, shape)).collect();
             tried.sort_by(|x, y| y.nats.total_cmp(&x.nats));
             let mut ranks: Vec<usize> = Vec::new();
             for tried in tried {
@@ -203,32 +204,32 @@ impl<'a, 'f> Run<'a, 'f> {
             .map(|shape| (shape.clone(), ranks_of(self, shape)))
             .collect();
         let of = others.len() + 1;
-        self.tell(Phase::Final, 0, of);
+        self.report(Phase::Final, 0, of);
         let own_ranks = ranks_of(self, &base);
         self.begin(Held::All, &own_ranks)?;
         for (i, planned) in others.into_iter().enumerate() {
-            self.tell(Phase::Final, i + 1, of);
+            self.report(Phase::Final, i + 1, of);
             let work = self.folds.cost(&planned.0, &planned.1, Held::All);
             // The best is always compared.
             if i > 0 && !self.has_time(work, 1.0) {
-                self.untried.push(Untried { params: planned.0, why: "no time to score it on all folds".into() });
+                self.untried.push(SkippedCandidate { params: planned.0, why: "no time to score it on all folds".into() });
                 continue;
             }
             for result in self.try_all(Phase::Final, std::slice::from_ref(&planned))? {
                 match result {
                     Ok(tried) => self.finals.extend(tried),
-                    Err(why) => self.untried.push(Untried { params: planned.0.clone(), why }),
+                    Err(why) => self.untried.push(SkippedCandidate { params: planned.0.clone(), why }),
                 }
             }
             self.work += work;
         }
-        self.tell(Phase::Final, of, of);
+        self.report(Phase::Final, of, of);
         Ok(())
     }
 
     fn finish(mut self) -> Result<Found> {
         let base = self.view().base_tried();
-        let order = |tried: &mut Vec<Tried>| tried.sort_by(|x, y| y.nats.total_cmp(&x.nats));
+        let order = |tried: &mut Vec<Candidate>| tried.sort_by(|x, y| y.nats.total_cmp(&x.nats));
         order(&mut self.finals);
         order(&mut self.screened);
         let best = self.finals.first().filter(|best| best.gain > STANDARD_ERRORS * best.error && best.gain > 0.0);
@@ -240,9 +241,9 @@ impl<'a, 'f> Run<'a, 'f> {
         Ok(Found { chosen, base, tried, untried, episodes, steps, longest, skipped, is_cut, folds })
     }
 
-    /// The configurations tried so far, best first, each with its best rank and mixture.
+    /// The configurations scored so far, best first, each with its best rank and mixture.
     fn ranked(&self) -> Vec<LearnParams> {
-        let mut tried: Vec<&Tried> = self.screened.iter().collect();
+        let mut tried: Vec<&Candidate> = self.screened.iter().collect();
         tried.sort_by(|x, y| y.nats.total_cmp(&x.nats));
         let mut ranked: Vec<LearnParams> = Vec::new();
         for tried in tried {
@@ -253,7 +254,7 @@ impl<'a, 'f> Run<'a, 'f> {
         ranked
     }
 
-    /// How many of these fit into memory side by side.
+    /// How many of these fit into memory together.
     fn fitting(&self, planned: &[Planned]) -> usize {
         let mut bytes = 0.0;
         let fits = |(params, ranks): &&Planned| {
@@ -263,14 +264,14 @@ impl<'a, 'f> Run<'a, 'f> {
         planned.iter().take(SIDE_BY_SIDE).take_while(fits).count().max(1)
     }
 
-    /// Whether work fits into what is left until a share of the time is gone, judging by what was done so far.
+    /// Whether work fits into the time until the share `until`, judged by the speed so far.
     fn has_time(&mut self, work: f64, until: f64) -> bool {
         let Some(spent) = &mut self.search.spent else { return true };
         let spent = spent();
         spent + work * spent / self.work.max(f64::MIN_POSITIVE) <= until
     }
 
-    fn tell(&mut self, phase: Phase, done: usize, of: usize) {
+    fn report(&mut self, phase: Phase, done: usize, of: usize) {
         let tried = if self.finals.is_empty() { &self.screened } else { &self.finals };
         let gain = tried.iter().map(|tried| tried.gain).fold(0.0, f64::max);
         if let Some(progress) = &mut self.search.progress {
@@ -288,7 +289,7 @@ impl<'a, 'f> Run<'a, 'f> {
         }
     }
 
-    fn compared(&self, params: &LearnParams, phase: Phase, swept: Vec<Swept>) -> Vec<Tried> {
+    fn compared(&self, params: &LearnParams, phase: Phase, swept: Vec<SweepScore>) -> Vec<Candidate> {
         self.view().compared(params, phase, swept)
     }
 
@@ -307,13 +308,13 @@ impl<'a, 'f> Run<'a, 'f> {
     }
 }
 
-/// The name of the part of a checkpoint that a configuration has.
+/// The name of a configuration's part of a checkpoint.
 fn name_of(phase: Phase, params: &LearnParams, ranks: &[usize]) -> String {
     let json = serde_json::to_vec(&(phase == Phase::Final, LearnParams { rank: 1, mix: 0.0, ..params.clone() }, ranks));
     digest(&json.expect("parameters are plain data"))
 }
 
-/// What comparing needs.
+/// The data for comparisons with the base.
 struct View<'v> {
     folds: &'v Folds,
     base: &'v LearnParams,
@@ -323,24 +324,24 @@ struct View<'v> {
 }
 
 impl View<'_> {
-    /// For each rank the best mixture, beside the base; and of the base itself, its own.
-    fn compared(&self, params: &LearnParams, phase: Phase, swept: Vec<Swept>) -> Vec<Tried> {
-        let tried = |swept: &Swept| self.tried(params, phase, swept);
-        let mut all: Vec<Tried> = Vec::new();
+    /// For each rank, the best mixture compared with the base; for the base itself, its own.
+    fn compared(&self, params: &LearnParams, phase: Phase, swept: Vec<SweepScore>) -> Vec<Candidate> {
+        let tried = |swept: &SweepScore| self.tried(params, phase, swept);
+        let mut all: Vec<Candidate> = Vec::new();
         for of_rank in swept.chunk_by(|x, y| x.rank == y.rank) {
             all.extend(of_rank.iter().map(tried).max_by(|x, y| x.nats.total_cmp(&y.nats)));
         }
         all
     }
 
-    fn tried(&self, params: &LearnParams, phase: Phase, swept: &Swept) -> Tried {
+    fn tried(&self, params: &LearnParams, phase: Phase, swept: &SweepScore) -> Candidate {
         let steps: usize = self.lengths.iter().sum();
         let (steps, n) = (steps as f64, self.lengths.len() as f64);
         let differences = || swept.log_likelihoods.iter().zip(self.reference).map(|(x, y)| x - y).zip(self.lengths);
         let gain = differences().map(|(difference, _)| difference).sum::<f64>() / steps;
         // The variance of a ratio, over episodes.
         let squares: f64 = differences().map(|(difference, &length)| (difference - gain * length as f64).powi(2)).sum();
-        Tried {
+        Candidate {
             params: LearnParams { rank: swept.rank, mix: swept.mix, ..params.clone() },
             phase,
             nats: swept.log_likelihoods.iter().sum::<f64>() / steps,
@@ -351,8 +352,8 @@ impl View<'_> {
     }
 
     /// The base, as it was last scored.
-    fn base_tried(&self) -> Tried {
-        let swept = Swept { rank: self.base.rank, mix: self.base.mix, log_likelihoods: self.reference.to_vec() };
+    fn base_tried(&self) -> Candidate {
+        let swept = SweepScore { rank: self.base.rank, mix: self.base.mix, log_likelihoods: self.reference.to_vec() };
         self.tried(self.base, Phase::Final, &swept)
     }
 }

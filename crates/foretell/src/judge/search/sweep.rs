@@ -1,4 +1,4 @@
-//! One configuration, all ranks: moments and their decomposition are shared, and what a lower rank needs beyond them is small.
+//! One configuration, all ranks: moments and their decomposition are shared, and the rest is small.
 
 use faer::Mat;
 use rayon::prelude::*;
@@ -16,21 +16,21 @@ use crate::system::{Predict, Track};
 /// Episodes scored as one task.
 const CHUNK: usize = 16;
 
-/// What a configuration gave with one rank and one weight of the n-gram.
+/// The scores of a configuration with one rank and one weight of the n-gram.
 #[derive(Clone, Debug)]
-pub struct Swept {
+pub struct SweepScore {
     /// d′
     pub rank: usize,
     /// Weight of the n-gram.
     pub mix: f64,
-    /// Of each episode that was held out, in the order of [`Folds::lengths`], nats.
+    /// One for each held-out episode, in the order of [`Folds::lengths`], nats.
     pub log_likelihoods: Vec<f64>,
 }
 
 impl Folds {
-    /// Learns with each of `ranks`, and scores each with every one of `mixes`, on what is held out. Ranks with which no model can be had
-    /// are left out; it is an error if none can.
-    pub fn sweep(&self, params: &LearnParams, ranks: &[usize], mixes: &[f64], held: Held) -> Result<Vec<Swept>> {
+    /// Learns with each of `ranks`, and scores each with every one of `mixes`, on the held-out
+    /// episodes. Ranks without a model are omitted; it is an error if there is none at all.
+    pub fn sweep(&self, params: &LearnParams, ranks: &[usize], mixes: &[f64], held: Held) -> Result<Vec<SweepScore>> {
         let largest = ranks.iter().copied().max().unwrap_or(params.rank);
         let params = LearnParams { rank: largest, mix: 0.0, ..params.clone() };
         params.validate()?;
@@ -52,7 +52,7 @@ impl Folds {
                 Err(error) => failure = Some(error),
                 Ok(of_rank) => swept.extend(mixes.iter().enumerate().map(|(i, &mix)| {
                     let log_likelihoods = of_rank.iter().flat_map(|fold| fold[i].iter().copied()).collect();
-                    Swept { rank, mix, log_likelihoods }
+                    SweepScore { rank, mix, log_likelihoods }
                 })),
             }
         }
@@ -66,9 +66,10 @@ impl Folds {
         rule(params, self.folds[fold].longest_truncated)
     }
 
-    /// The sums over each part that is learned from. They add up, so each part is summed once for all folds; but where the longest
-    /// truncated episode is in one part only, that part's fold has a rule of its own, and the others are summed again for it.
-    fn sums(&self, features: &mut Features, params: &LearnParams, scored: &[(usize, Vec<&HeldOut>)]) -> Summed {
+    /// The sums over each part that is learned from. They are additive, so each part is summed once
+    /// for all folds; but if the longest truncated episode is in one part only, that part's fold
+    /// has its own rule, and the others are summed again for it.
+    fn sums(&self, features: &mut Features, params: &LearnParams, scored: &[(usize, Vec<&HeldOut>)]) -> TrainingSums {
         let mut sum = |parts: &[usize], rule: CutRule| {
             let mut sums = Accumulator::new(features, wanted(params));
             for episodes in parts.iter().flat_map(|&part| &self.parts[part]) {
@@ -80,7 +81,7 @@ impl Folds {
         };
         if let [(fold, _)] = scored {
             let training: Vec<usize> = self.training(*fold).collect();
-            return Summed::Together(sum(&training, self.rule(*fold, params)));
+            return TrainingSums::Together(sum(&training, self.rule(*fold, params)));
         }
         let mut by_rule: Vec<(CutRule, Vec<Accumulator>)> = Vec::new();
         for (fold, _) in scored {
@@ -89,24 +90,24 @@ impl Folds {
                 by_rule.push((rule, (0..self.parts.len()).map(|part| sum(&[part], rule)).collect()));
             }
         }
-        Summed::ByPart(by_rule)
+        TrainingSums::ByPart(by_rule)
     }
 }
 
 /// Sums over parts.
-enum Summed {
-    /// Over all that are learned from.
+enum TrainingSums {
+    /// Over all training parts.
     Together(Accumulator),
-    /// Over each, by the rule that says which cuts are used.
+    /// Over each part, by the rule for cuts.
     ByPart(Vec<(CutRule, Vec<Accumulator>)>),
 }
 
-impl Summed {
-    /// Over what one fold is learned from.
+impl TrainingSums {
+    /// Over the training parts of one fold.
     fn training(&self, fold: usize, rule: CutRule) -> Accumulator {
         let by_rule = match self {
-            Summed::Together(sums) => return sums.clone(),
-            Summed::ByPart(by_rule) => by_rule,
+            TrainingSums::Together(sums) => return sums.clone(),
+            TrainingSums::ByPart(by_rule) => by_rule,
         };
         let (_, parts) = by_rule.iter().find(|(other, _)| *other == rule).expect("there are sums for the rule of each fold");
         let mut training = parts.iter().enumerate().filter(|(part, _)| *part != fold).map(|(_, sums)| sums);
@@ -141,7 +142,7 @@ impl FoldLearner<'_> {
         let fold = &self.folds.folds[self.fold];
         let mut last: Option<(usize, Scores)> = None;
         let of_rank = ranks.iter().map(|&rank| {
-            // Ranks beyond what the moments have are all the same model.
+            // All ranks above that of the moments give the same model.
             let d = rank.min(shared.nested.u.ncols());
             if let Some((_, scores)) = last.as_ref().filter(|(before, _)| *before == d) {
                 return Ok(scores.clone());
@@ -153,7 +154,7 @@ impl FoldLearner<'_> {
         Ok(of_rank.collect())
     }
 
-    /// What all ranks have in common.
+    /// The data that all ranks share.
     fn shared(&self, features: &mut Features, sums: Accumulator) -> Result<Shared> {
         check_size(features, sums.wanted)?;
         let start = features.start_coordinate();
@@ -181,7 +182,7 @@ impl FoldLearner<'_> {
     }
 }
 
-/// What the models of all ranks are made of.
+/// The data for the models of all ranks.
 struct Shared {
     nested: Nested,
     /// Ûᵀ Σ̂_TH e
@@ -228,7 +229,7 @@ impl Shared {
     }
 }
 
-/// What the n-gram says was asked once for all candidates.
+/// The predictions of the n-gram are computed once for all candidates.
 fn no_ngram() -> NGram {
     Counter::new(0).finish()
 }

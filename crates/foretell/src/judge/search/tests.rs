@@ -1,4 +1,4 @@
-//! Searching against doing everything by hand: learning from the other parts, scoring on the one held out.
+//! Search compared with explicit learning from the other parts and scoring on the held-out one.
 
 use super::folds::Draw;
 use super::*;
@@ -8,14 +8,15 @@ use crate::rng::Seed;
 use crate::system::{Predict, Track};
 use crate::{domains, learn};
 
-/// Log-likelihoods that are sums in another order differ by rounding, which solving enlarges by the condition of the moments.
+/// Log-likelihoods summed in another order differ by rounding, which solving amplifies by the
+/// condition of the moments.
 const ROUNDING: f64 = 1e-7;
 const PARTS: usize = 3;
 const RANKS: [usize; 3] = [2, 5, 9];
 const MIXES: [f64; 3] = [0.0, 0.25, 1.0];
 
-/// Walks, most of which are cut at 13 steps, and a single longer one: the fold without it has other cuts. Some symbols are met in
-/// one part only.
+/// Walks, most of which are truncated at 13 steps, and a single longer one: the fold without it has
+/// other cuts. Some symbols occur in one part only.
 fn walks() -> (Alphabet, Vec<Trajectory>) {
     let maze = domains::get("colored-gridworld").unwrap();
     let mut episodes: Vec<Trajectory> = domains::sample(&maze, 150, 13, Seed(4)).collect();
@@ -26,8 +27,8 @@ fn walks() -> (Alphabet, Vec<Trajectory>) {
     (maze.alphabet().clone(), episodes)
 }
 
-/// As if from a file, which names nothing but what is met in it.
-fn only_met<'a>(all: &Alphabet, episodes: impl Iterator<Item = &'a Trajectory>) -> Logs {
+/// As if from a file, whose alphabet contains only what occurs in it.
+fn only_what_occurs<'a>(all: &Alphabet, episodes: impl Iterator<Item = &'a Trajectory>) -> Logs {
     let mut alphabet = Alphabet::default();
     let mut renamed = |z: &Trajectory| {
         let mut z = z.clone();
@@ -48,7 +49,7 @@ fn by_hand(alphabet: &Alphabet, episodes: &[Trajectory], params: &LearnParams) -
     let part_of: Vec<usize> = episodes.iter().map(|_| draw.next()).collect();
     let logs = |is_in: &dyn Fn(usize) -> bool| {
         let some = episodes.iter().zip(&part_of).filter(|(_, part)| is_in(**part)).map(|(z, _)| z);
-        only_met(alphabet, some)
+        only_what_occurs(alphabet, some)
     };
     let mut all = Vec::new();
     for held in 0..PARTS {
@@ -80,7 +81,7 @@ fn configurations() -> Vec<LearnParams> {
 #[test]
 fn a_sweep_is_learning_and_scoring_one_by_one() {
     let (alphabet, episodes) = walks();
-    let logs = only_met(&alphabet, episodes.iter());
+    let logs = only_what_occurs(&alphabet, episodes.iter());
     for (i, params) in configurations().into_iter().enumerate() {
         let folds = Folds::read(&logs, &params, PARTS).unwrap();
         let swept = folds.sweep(&params, &RANKS, &MIXES, Held::All).unwrap();
@@ -110,18 +111,19 @@ fn a_sweep_is_learning_and_scoring_one_by_one() {
 }
 
 #[test]
-fn parts_are_dealt_evenly_and_by_chance() {
+fn parts_are_drawn_evenly_and_at_random() {
     let mut draw = Draw::new(Seed(3), 4);
     let dealt: Vec<usize> = (0..4000).map(|_| draw.next()).collect();
     assert!(dealt.chunks(4).all(|round| (0..4).all(|part| round.contains(&part))));
-    // Of 1000 rounds, each part comes first in about a quarter: within five standard deviations (of 13.7).
+    // Of 1000 rounds, each part comes first in about a quarter: within five standard deviations (of
+    // 13.7).
     for part in 0..4 {
         let first = dealt.chunks(4).filter(|round| round[0] == part).count();
         assert!(first.abs_diff(250) < 69, "part {part} came first {first} times");
     }
 }
 
-/// A small search; in a space so narrow that it is quick.
+/// A small search, in a narrow space.
 fn small() -> (LearnParams, Space) {
     let base = LearnParams { test_dim: 40, history_dim: 40, rank: 12, ..LearnParams::default() };
     let space = Space {
@@ -151,7 +153,7 @@ fn a_search_is_the_same_for_any_number_of_threads() {
 }
 
 #[test]
-fn what_is_chosen_is_clearly_better_than_the_base_or_the_base() {
+fn the_choice_is_significantly_better_than_the_base_or_is_the_base() {
     let found = found(2);
     let Found { chosen, base, tried, untried, .. } = &found;
     assert_eq!((base.params.clone(), base.gain), (small().0, 0.0));
@@ -169,13 +171,13 @@ fn what_is_chosen_is_clearly_better_than_the_base_or_the_base() {
 }
 
 #[test]
-fn without_time_the_base_and_what_is_best_are_still_compared() {
+fn without_time_the_base_and_the_best_are_still_compared() {
     let (base, space) = small();
     let mut spent = || 2.0;
     let found = Search::new(&base, space.clone()).folds(3).budget(&mut spent).run(&logs(200)).unwrap();
     assert!(found.tried.iter().all(|tried| grid::is_same_shape(&tried.params, &base)));
     assert!(found.untried.iter().filter(|untried| untried.why == "no time").count() >= 5);
-    // With half of it, some are tried: the cheap ones.
+    // With half of the time, some are scored: the cheap ones.
     let mut asked = 0;
     let mut spent = || {
         asked += 1;
@@ -186,7 +188,7 @@ fn without_time_the_base_and_what_is_best_are_still_compared() {
 }
 
 #[test]
-fn a_stopped_search_goes_on_and_finds_the_same() {
+fn an_interrupted_search_continues_with_the_same_result() {
     let folder = tempfile::tempdir().unwrap();
     let (base, space) = small();
     let logs = logs(120);
@@ -194,10 +196,10 @@ fn a_stopped_search_goes_on_and_finds_the_same() {
     // Stopped after ever more configurations.
     for stop in [1, 3, usize::MAX] {
         let mut checkpoint = Checkpoint::open(folder.path(), &"search", || true).unwrap();
-        let mut told = 0;
+        let mut reports = 0;
         let mut progress = |_| {
-            told += 1;
-            assert!(told <= stop, "stopped");
+            reports += 1;
+            assert!(reports <= stop, "stopped");
         };
         let search = Search::new(&base, space.clone()).folds(3).checkpoint(&mut checkpoint).progress(&mut progress);
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| search.run(&logs).unwrap()));

@@ -1,4 +1,5 @@
-//! The best few as policies: what predicts best need not plan best [H14 §7.1.1].
+//! The best candidates as policies: the best predictor need not be the best for planning [H14
+//! §7.1.1].
 
 use serde::Serialize;
 
@@ -14,44 +15,45 @@ use crate::model::LearnParams;
 use crate::plan::{PlanParams, plan_on};
 use crate::rng::Seed;
 
-/// Steps that candidates are planned with, the first of the logs: fitted-Q goes over them a hundred times.
+/// Number of steps, the first of the logs, for planning: fitted-Q passes over them a hundred times.
 const MOST_PLANNED: usize = 1 << 16;
 
-/// Who says what a policy is worth.
+/// How the value of a policy is estimated.
 #[derive(Clone, Copy, Debug)]
-pub enum Judge<'d> {
+pub enum Evaluation<'d> {
     /// Fitted-Q evaluation on the episodes held out.
     Logs(LogTest),
-    /// What it earns in a domain.
+    /// Returns in a domain.
     Domain(Test<'d>),
 }
 
-/// How candidates are valued: each is learned and planned with on all parts of the logs but one.
+/// The values of candidates as policies: each is learned and planned on all parts of the logs but
+/// one.
 #[derive(Clone, Debug)]
 pub struct Values<'d> {
     /// Parts of the logs.
     pub folds: usize,
-    /// How is planned.
+    /// The planner.
     pub planning: PlanParams,
-    /// Who says what came of it.
-    pub judge: Judge<'d>,
+    /// How the policies are evaluated.
+    pub judge: Evaluation<'d>,
 }
 
-/// A candidate, and what its policy is worth.
+/// A candidate, and the value of its policy.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Valued {
+pub struct CandidateValue {
     /// Its parameters.
     pub params: LearnParams,
-    /// Its discounted return; `None` if there is no policy, or none that the logs can judge.
+    /// Its discounted return; `None` if there is no policy, or the logs cannot evaluate it.
     pub value: Option<Estimate>,
-    /// Why not.
+    /// The reason, if there is no value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
 impl Values<'_> {
-    /// Values each candidate, telling `progress` how many are done.
-    pub fn of(&self, logs: &Logs, candidates: &[LearnParams], progress: &mut dyn FnMut(usize)) -> Result<Vec<Valued>> {
+    /// Evaluates each candidate; `progress` gets the number done.
+    pub fn of(&self, logs: &Logs, candidates: &[LearnParams], progress: &mut dyn FnMut(usize)) -> Result<Vec<CandidateValue>> {
         let Some(first) = candidates.first() else { return Ok(Vec::new()) };
         let mut reader = logs.open(first_alphabet(first))?;
         let mut draw = Draw::new(Seed(first.seed).stream("folds"), self.folds);
@@ -76,7 +78,7 @@ impl Values<'_> {
                 Ok(value) => (Some(value), None),
                 Err(error) => (None, Some(error.to_string())),
             };
-            valued.push(Valued { params: params.clone(), value, why });
+            valued.push(CandidateValue { params: params.clone(), value, why });
         }
         progress(candidates.len());
         Ok(valued)
@@ -86,8 +88,8 @@ impl Values<'_> {
         let model = learn(kept, params)?;
         let plan = plan_on(&model, training, &self.planning, &mut |_| {})?;
         match &self.judge {
-            Judge::Logs(test) => Ok(test.evaluate(&plan, held_out)?.fitted_q),
-            Judge::Domain(test) => {
+            Evaluation::Logs(test) => Ok(test.evaluate(&plan, held_out)?.fitted_q),
+            Evaluation::Domain(test) => {
                 let returns = test.returns(plan.policies_for(test.domain.alphabet())?);
                 Ok(Estimate { value: returns.discounted_return, ci95: returns.discounted_ci95 })
             }
@@ -95,13 +97,13 @@ impl Values<'_> {
     }
 }
 
-/// Which candidate to take: the first, unless another is worth more by more than chance explains (one standard error of the
-/// difference, as if the two were independent).
-pub fn most_valuable(valued: &[Valued]) -> usize {
+/// The index of the candidate to choose: the first, unless another is better by more than one
+/// standard error of the difference, as if the two were independent.
+pub fn most_valuable(valued: &[CandidateValue]) -> usize {
     let value = |i: usize| valued.get(i).and_then(|valued| valued.value);
     let best = (0..valued.len()).filter(|&i| value(i).is_some()).max_by(|&i, &j| {
         let of = |i| value(i).map_or(f64::NEG_INFINITY, |value| value.value);
-        // Of equals the first.
+        // The first of equals.
         of(i).total_cmp(&of(j)).then(j.cmp(&i))
     });
     match (best, best.and_then(value), value(0)) {
@@ -119,9 +121,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_is_taken_only_if_it_is_clearly_worth_more() {
-        let valued = |values: &[Option<(f64, f64)>]| -> Vec<Valued> {
-            let one = |value: &Option<(f64, f64)>| Valued {
+    fn another_is_chosen_only_if_it_is_significantly_better() {
+        let valued = |values: &[Option<(f64, f64)>]| -> Vec<CandidateValue> {
+            let one = |value: &Option<(f64, f64)>| CandidateValue {
                 params: LearnParams::default(),
                 value: value.map(|(value, ci95)| Estimate { value, ci95 }),
                 why: None,

@@ -14,11 +14,12 @@ use parquet::schema::types::ColumnPath;
 use super::{Output, Row};
 
 const BATCH: usize = 1 << 15; // rows that are gathered before they are encoded
-const ROW_GROUP: usize = 1 << 20; // rows; what is held in memory, encoded, before it goes to the file
-/// Columns of numbers that rise by one or start again: their differences take a few bits each.
+const ROW_GROUP: usize = 1 << 20; // rows that are held in memory, encoded, before they are written
+/// Columns of numbers that rise by one or restart: their differences take a few bits each.
 const COUNTS: [&str; 2] = ["episode_id", "step"];
 
-/// Rows on their way into a Parquet file. Strings are encoded by a dictionary, which is the default.
+/// Rows on their way into a Parquet file. Strings are encoded by a dictionary, which is the
+/// default.
 pub(super) struct ParquetRows {
     file: ArrowWriter<Output>,
     schema: Arc<Schema>,

@@ -5,10 +5,11 @@ use std::ops::Range;
 use super::preamble::{Names, Preamble, uniform};
 use super::tokens::{Heading, Token, Tokens};
 use crate::error::Result;
-use crate::pomdp::tables::{Place, SUM_TOLERANCE};
+use crate::pomdp::tables::{SUM_TOLERANCE, TablePart};
 use crate::pomdp::{PomdpTables, RewardRule, Row};
 
-/// Most pairs of action and state, and most nonzero probabilities in all: 10⁷ take a quarter of a gigabyte.
+/// The largest numbers of (action, state) pairs and of nonzero probabilities: 10⁷ take a quarter of
+/// a gigabyte.
 const MAX_ROWS: usize = 2_000_000;
 const MAX_PROBABILITIES: usize = 10_000_000;
 
@@ -28,14 +29,14 @@ struct Table {
     name: &'static str,
     /// Row a·|S| + s.
     rows: Vec<Row>,
-    /// The line that touched each row last; 0 if none did.
+    /// The last line that set each row; 0 if none did.
     lines: Vec<u64>,
 }
 
 /// One name or, for `*`, all of them.
 type Which = Option<usize>;
 
-/// What an entry says of a row: all of it, or one column.
+/// What an entry sets in a row: all of it, or one column.
 enum Content {
     Row(Row),
     Columns(Range<usize>, f64),
@@ -58,25 +59,25 @@ impl Entries {
             "T" | "O" => self.read_probabilities(heading, tokens),
             "R" => self.read_reward(tokens),
             word => {
-                let problem = format!("heading {word:?} stands after the first T, O or R entry");
+                let problem = format!("heading {word:?} comes after the first T, O or R entry");
                 Err(tokens.error_at(heading.line, problem, "only T, O and R may follow; move it up if it belongs to the head"))
             }
         }
     }
 
     /// The line that gave the part of the tables in question.
-    pub fn line(&self, place: Place) -> Option<u64> {
+    pub fn line(&self, part: TablePart) -> Option<u64> {
         let n = self.head.states.names.len();
-        let line = match place {
-            Place::Whole => return None,
-            Place::Start => return self.head.start_line,
-            Place::Transition { action, state } => self.transitions.lines[action * n + state],
-            Place::Emission { action, state } => self.emissions.lines[action * n + state],
+        let line = match part {
+            TablePart::Whole => return None,
+            TablePart::Start => return self.head.start_line,
+            TablePart::Transition { action, state } => self.transitions.lines[action * n + state],
+            TablePart::Emission { action, state } => self.emissions.lines[action * n + state],
         };
         (line > 0).then_some(line)
     }
 
-    /// The tables, leaving here only what [`line`](Entries::line) needs.
+    /// Takes the tables; only what [`line`](Entries::line) needs remains.
     pub fn take_tables(&mut self) -> PomdpTables {
         let n = self.head.states.names.len();
         let by_action = |rows: Vec<Row>| {
@@ -143,7 +144,7 @@ impl Entries {
         Ok(probabilities(1, width, &format!("{width} probabilities{words}"), tokens)?.remove(0))
     }
 
-    /// What the columns of T or O stand for.
+    /// The names of the columns of T or O.
     fn columns(&self, heading: Heading<'_>) -> &Names {
         if heading.word == "T" { &self.head.states } else { &self.head.observations }
     }
@@ -221,7 +222,7 @@ fn which(names: &Names, tokens: &mut Tokens<'_>) -> Result<Which> {
             names.find(word).map(Some).ok_or_else(|| names.unknown(word, line, tokens))
         }
         _ => {
-            let problem = format!("{} stands where {} {} should", tokens.found(), article(names.kind), names.kind);
+            let problem = format!("expected {} {}, found {}", article(names.kind), names.kind, tokens.found());
             Err(tokens.error(problem, "give a name, an index or *"))
         }
     }
@@ -252,14 +253,14 @@ fn probabilities(rows: usize, width: usize, forms: &str, tokens: &mut Tokens<'_>
 fn value(forms: &str, taken: usize, tokens: &mut Tokens<'_>) -> Result<f64> {
     let problem = match (taken, tokens.number()) {
         (_, Some(number)) => return Ok(number),
-        (0, None) => format!("{} stands where {forms} should", tokens.found()),
+        (0, None) => format!("expected {forms}, found {}", tokens.found()),
         (_, None) => format!("{} follows {taken} number{}", tokens.found(), if taken == 1 { "" } else { "s" }),
     };
     let remedy = if forms.starts_with("a ") { format!("give {forms} after the last name") } else { format!("give {forms}") };
     Err(tokens.error(problem, remedy))
 }
 
-/// That no number is left over.
+/// Checks that no number is left over.
 fn end_of_numbers(forms: &str, tokens: &mut Tokens<'_>) -> Result<()> {
     let (line, found) = (tokens.line(), tokens.found());
     match tokens.number() {
@@ -270,8 +271,8 @@ fn end_of_numbers(forms: &str, tokens: &mut Tokens<'_>) -> Result<()> {
 
 /// Sets one entry of a row that is sorted by column.
 fn set_column(row: &mut Row, column: usize, p: f64) {
-    let place = row.binary_search_by_key(&column, |&(c, _)| c);
-    match (place, p > 0.0) {
+    let part = row.binary_search_by_key(&column, |&(c, _)| c);
+    match (part, p > 0.0) {
         (Ok(i), true) => row[i].1 = p,
         (Ok(i), false) => drop(row.remove(i)),
         (Err(i), true) => row.insert(i, (column, p)),

@@ -1,12 +1,14 @@
-//! What a written model was before: names that the format cannot bear, and which states and observations end episodes.
+//! Original names in written models: names that the format cannot express, and which states and
+//! observations end episodes.
 //!
-//! Comments at the head of the text say so, one a line; other programs skip them, and reading gives back what was written.
+//! Comments at the head of the text record them, one per line. Other
+//! programs skip them, and reading restores the original.
 
 use rustc_hash::FxHashMap;
 
 use crate::pomdp::PomdpTables;
 
-/// The first line of a text whose comments are these.
+/// The first line of a text with these comments.
 pub(super) const MARK: &str = "# A model written by Foretell.";
 
 const ENDS: &str = ", which ends the episode";
@@ -14,71 +16,72 @@ const THE_END: &str = "the end";
 
 /// What a name in the text stands for.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Meaning {
+pub(super) enum Original {
     /// A name of the model, and whether the state or observation ends the episode.
     Name { name: String, ends: bool },
-    /// What comes after the end of an episode; the model has no such thing.
+    /// The state or observation after the end of an episode, which the model does not have.
     TheEnd,
 }
 
-impl Meaning {
-    /// The comment that says so, for a state, action or observation; none where there is nothing to say.
+impl Original {
+    /// The comment for a state, action or observation; none if the name is unchanged.
     pub(super) fn comment(&self, kind: &str, written: &str) -> Option<String> {
         match self {
-            Meaning::Name { name, ends: false } if name == written => None,
-            Meaning::Name { name, ends } => {
+            Original::Name { name, ends: false } if name == written => None,
+            Original::Name { name, ends } => {
                 let name = serde_json::Value::from(name.as_str());
                 Some(format!("# {kind} {written}: {name}{}", if *ends { ENDS } else { "" }))
             }
-            Meaning::TheEnd => Some(format!("# {kind} {written}: {THE_END}")),
+            Original::TheEnd => Some(format!("# {kind} {written}: {THE_END}")),
         }
     }
 
-    /// Kind, written name and meaning.
-    fn parse(comment: &str) -> Option<(&str, &str, Meaning)> {
-        let (subject, meaning) = comment.strip_prefix("# ")?.split_once(": ")?;
+    /// Kind, written name and original.
+    fn parse(comment: &str) -> Option<(&str, &str, Original)> {
+        let (subject, original) = comment.strip_prefix("# ")?.split_once(": ")?;
         let (kind, written) = subject.split_once(' ')?;
-        if meaning == THE_END {
-            return Some((kind, written, Meaning::TheEnd));
+        if original == THE_END {
+            return Some((kind, written, Original::TheEnd));
         }
-        let (quoted, ends) = meaning.strip_suffix(ENDS).map_or((meaning, false), |quoted| (quoted, true));
-        Some((kind, written, Meaning::Name { name: serde_json::from_str(quoted).ok()?, ends }))
+        let (quoted, ends) = original.strip_suffix(ENDS).map_or((original, false), |quoted| (quoted, true));
+        Some((kind, written, Original::Name { name: serde_json::from_str(quoted).ok()?, ends }))
     }
 }
 
-/// The tables as they were before they were written; as they are, if the text has no such comments or does not keep to them.
+/// The original tables; unchanged if the text has no such comments or contradicts them.
 pub(super) fn restored(text: &str, tables: PomdpTables) -> PomdpTables {
     let mut lines = text.lines();
     if lines.next() != Some(MARK) {
         return tables;
     }
-    let comments: FxHashMap<(&str, &str), Meaning> = lines
-        .map_while(|line| line.starts_with('#').then(|| Meaning::parse(line)))
+    let comments: FxHashMap<(&str, &str), Original> = lines
+        .map_while(|line| line.starts_with('#').then(|| Original::parse(line)))
         .flatten()
-        .map(|(kind, written, meaning)| ((kind, written), meaning))
+        .map(|(kind, written, original)| ((kind, written), original))
         .collect();
-    let meanings = |kind, names: &[String]| -> Vec<Meaning> {
-        let plain = |name: &String| Meaning::Name { name: name.clone(), ends: false };
+    let originals = |kind, names: &[String]| -> Vec<Original> {
+        let plain = |name: &String| Original::Name { name: name.clone(), ends: false };
         names.iter().map(|name| comments.get(&(kind, name.as_str())).cloned().unwrap_or_else(|| plain(name))).collect()
     };
-    let states = meanings("state", &tables.states);
-    let actions = meanings("action", &tables.actions);
-    let observations = meanings("observation", &tables.observations);
-    if !is_kept_to(&tables, &states, &observations) {
+    let states = originals("state", &tables.states);
+    let actions = originals("action", &tables.actions);
+    let observations = originals("observation", &tables.observations);
+    if !is_consistent(&tables, &states, &observations) {
         return tables;
     }
     rebuilt(tables, states, actions, observations)
 }
 
-fn ends(meaning: &Meaning) -> bool {
-    matches!(meaning, Meaning::Name { ends: true, .. })
+fn ends(original: &Original) -> bool {
+    matches!(original, Original::Name { ends: true, .. })
 }
 
-/// Whether only states that end an episode emit what ends it, and lead to what comes after, which is last.
-fn is_kept_to(tables: &PomdpTables, states: &[Meaning], observations: &[Meaning]) -> bool {
-    let going_on = |meanings: &[Meaning]| meanings.iter().position(|m| *m == Meaning::TheEnd).unwrap_or(meanings.len());
-    let (after, silence) = (going_on(states), going_on(observations));
-    let is_last = |place: usize, all: &[Meaning]| place + 1 >= all.len();
+/// Whether only terminal states emit terminal observations and lead to the end state, which is
+/// last.
+fn is_consistent(tables: &PomdpTables, states: &[Original], observations: &[Original]) -> bool {
+    let before_end = |originals: &[Original]| originals.iter().position(|m| *m == Original::TheEnd).unwrap_or(originals.len());
+    let (after, silence) = (before_end(states), before_end(observations));
+    let is_last = |place: usize, all: &[Original]| place + 1 >= all.len();
     let leads_there = |s: usize| tables.transitions.iter().any(|rows| rows[s].iter().any(|&(to, p)| to == after && p > 0.0));
     let is_fit = |s: usize, o: usize| o != silence && ends(&states[s]) == ends(&observations[o]);
     let emits_fitly = |s: usize| tables.emissions.iter().all(|rows| rows[s].iter().all(|&(o, p)| p == 0.0 || is_fit(s, o)));
@@ -88,15 +91,15 @@ fn is_kept_to(tables: &PomdpTables, states: &[Meaning], observations: &[Meaning]
         && tables.start.iter().all(|&(s, p)| p == 0.0 || s != after)
 }
 
-fn rebuilt(tables: PomdpTables, states: Vec<Meaning>, actions: Vec<Meaning>, observations: Vec<Meaning>) -> PomdpTables {
-    let names = |meanings: &[Meaning]| -> Vec<String> {
-        let name = |meaning: &Meaning| match meaning {
-            Meaning::Name { name, .. } => Some(name.clone()),
-            Meaning::TheEnd => None,
+fn rebuilt(tables: PomdpTables, states: Vec<Original>, actions: Vec<Original>, observations: Vec<Original>) -> PomdpTables {
+    let names = |originals: &[Original]| -> Vec<String> {
+        let name = |original: &Original| match original {
+            Original::Name { name, .. } => Some(name.clone()),
+            Original::TheEnd => None,
         };
-        meanings.iter().filter_map(name).collect()
+        originals.iter().filter_map(name).collect()
     };
-    let terminal: Vec<bool> = states.iter().filter(|meaning| **meaning != Meaning::TheEnd).map(ends).collect();
+    let terminal: Vec<bool> = states.iter().filter(|original| **original != Original::TheEnd).map(ends).collect();
     let n = terminal.len();
     // An observation that ends an episode may have the name of one that does not.
     let mut unique: Vec<String> = Vec::new();

@@ -6,7 +6,8 @@ use super::tokens::{Heading, Token, Tokens, number};
 use crate::error::{Error, Result};
 use crate::pomdp::{Row, sparse};
 
-/// Most states, actions or observations a text may declare, so that a slip of the pen cannot fill the memory.
+/// The largest number of states, actions or observations, so that a typing error cannot exhaust
+/// memory.
 const MAX_NAMES: usize = 100_000;
 
 const HEADINGS: &str = "discount, values, states, actions, observations, start, T, O, R";
@@ -23,7 +24,7 @@ pub(super) struct Preamble {
     pub start_line: Option<u64>,
 }
 
-/// What was declared as states, actions or observations.
+/// The declared states, actions or observations.
 pub(super) struct Names {
     /// `state`, `action` or `observation`.
     pub kind: &'static str,
@@ -31,9 +32,9 @@ pub(super) struct Names {
     ids: FxHashMap<String, usize>,
 }
 
-/// The declarations met so far.
+/// The declarations read so far.
 #[derive(Default)]
-struct Draft<'a> {
+struct Declarations<'a> {
     discount: Option<f64>,
     sign: Option<f64>,
     states: Option<Names>,
@@ -45,11 +46,11 @@ struct Draft<'a> {
 impl Preamble {
     /// Reads up to the first T, O or R.
     pub fn read(tokens: &mut Tokens<'_>) -> Result<Preamble> {
-        let mut draft = Draft::default();
+        let mut declarations = Declarations::default();
         let mut seen = FxHashSet::default();
         while tokens.peek().is_some() {
             let Some(heading) = tokens.peek_heading() else {
-                let problem = format!("{} stands where a heading should", tokens.found());
+                let problem = format!("expected a heading, found {}", tokens.found());
                 return Err(tokens.error(problem, format!("headings are {HEADINGS}, each with a colon")));
             };
             if matches!(heading.word, "T" | "O" | "R") {
@@ -60,13 +61,13 @@ impl Preamble {
             if !seen.insert(subject) {
                 return Err(tokens.error_at(heading.line, format!("{subject} is given twice"), "keep one of the two"));
             }
-            draft.declare(heading, tokens)?;
+            declarations.declare(heading, tokens)?;
         }
-        draft.finish(tokens)
+        declarations.finish(tokens)
     }
 }
 
-impl<'a> Draft<'a> {
+impl<'a> Declarations<'a> {
     fn declare(&mut self, heading: Heading<'a>, tokens: &mut Tokens<'a>) -> Result<()> {
         match heading.word {
             "discount" => {
@@ -119,7 +120,7 @@ impl<'a> Draft<'a> {
 }
 
 impl Names {
-    /// A count, which names them 0, 1, …, or a list of names.
+    /// Reads a count, for the names 0, 1, …, or a list of names.
     fn read(kind: &'static str, heading: Heading<'_>, tokens: &mut Tokens<'_>) -> Result<Names> {
         let words = tokens.words();
         let error = |problem, remedy: &str| Err(tokens.error_at(heading.line, problem, remedy));
@@ -146,12 +147,12 @@ impl Names {
         Ok(Names { kind, names, ids })
     }
 
-    /// The index of a name, or of an index.
+    /// The index for a name or a number.
     pub fn find(&self, word: &str) -> Option<usize> {
         self.ids.get(word).copied().or_else(|| word.parse().ok().filter(|&i| i < self.names.len()))
     }
 
-    /// That the word is none of these.
+    /// The error that the word is not declared.
     pub fn unknown(&self, word: &str, line: u64, tokens: &Tokens<'_>) -> Error {
         let n = self.names.len();
         let known = match n {

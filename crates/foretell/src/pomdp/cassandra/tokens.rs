@@ -2,7 +2,8 @@
 
 use crate::error::Error;
 
-/// The smallest pieces of the format. Spaces and line ends only separate them; `#` begins a comment.
+/// The smallest pieces of the format. Spaces and line ends only separate them; `#` begins a
+/// comment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token<'a> {
     Colon,
@@ -33,7 +34,8 @@ impl<'a> Tokens<'a> {
             lines += 1;
             let code = line.split('#').next().unwrap_or_default();
             for word in code.split_whitespace() {
-                // `split_inclusive` leaves a colon or star at the end of each piece but perhaps the last.
+                // `split_inclusive` leaves a colon or star at the end of each piece but perhaps the
+                // last.
                 for piece in word.split_inclusive([':', '*']) {
                     let name = piece.trim_end_matches([':', '*']);
                     if !name.is_empty() {
@@ -72,7 +74,7 @@ impl<'a> Tokens<'a> {
         is
     }
 
-    /// The heading that stands here, if one does.
+    /// The heading at this position, if there is one.
     pub fn peek_heading(&self) -> Option<Heading<'a>> {
         let heading = |word| Some(Heading { word, line: self.line() });
         match (self.ahead(0)?, self.ahead(1)?) {
@@ -118,7 +120,7 @@ impl<'a> Tokens<'a> {
         Some(sign * number)
     }
 
-    /// The next token as a message shows it.
+    /// The next token, for messages.
     pub fn found(&self) -> String {
         match self.peek() {
             Some(Token::Word(word)) => format!("{word:?}"),

@@ -1,17 +1,18 @@
 //! Models as texts in Cassandra's format.
 //!
-//! The format has no terminal states. What they emit on arrival is theirs, under names of its own; then every action leads to
-//! one more state, `end`, which emits `end` and is never left, and nothing is earned any more. Comments say what is what.
+//! The format has no terminal states. Terminal observations get names of their own; from a terminal
+//! state every action leads to one more state, `end`, which emits `end`, pays nothing and is never
+//! left. Comments record the original names.
 
 use std::fmt::Write;
 
 use rustc_hash::FxHashSet;
 
-use super::original::{MARK, Meaning};
+use super::original::{MARK, Original};
 use crate::data::{Action, Observation};
 use crate::pomdp::Pomdp;
 
-/// Words that mean something else to readers of the format.
+/// Words with a original in the format.
 const RESERVED: [&str; 19] = [
     "discount",
     "values",
@@ -38,7 +39,7 @@ const RESERVED: [&str; 19] = [
 pub(in crate::pomdp) fn write(pomdp: &Pomdp) -> String {
     let mut text = Text { pomdp, names: Names::of(pomdp), out: String::new() };
     // Writing to a string cannot fail.
-    text.all().expect("strings take what they are given");
+    text.all().expect("a string takes any text");
     text.out
 }
 
@@ -68,7 +69,7 @@ impl Text<'_> {
             writeln!(out, "{heading}: {}", names.join(" "))?;
         }
         if names.states.len() == 1 {
-            return writeln!(out, "start: uniform"); // a single number could be taken for a state
+            return writeln!(out, "start: uniform"); // a single number could be read as a state
         }
         let mut start = vec![0.0; names.states.len()];
         pomdp.start().for_each(|(s, p)| start[s] = p);
@@ -105,7 +106,8 @@ impl Text<'_> {
         Ok(())
     }
 
-    /// One line where R(a, s, s', o) is the same for all s' and o that can follow, or one for each s', or for each s' and o.
+    /// One line where R(a, s, s', o) is the same for all s' and o that can follow, or one for each
+    /// s', or for each s' and o.
     fn rewards(&mut self, a: usize) -> std::fmt::Result {
         let Names { states, actions, observations, .. } = &self.names;
         let (pomdp, out, action) = (self.pomdp, &mut self.out, Action(a as u32));
@@ -135,7 +137,7 @@ impl Text<'_> {
     }
 }
 
-/// A reward, unless it is 0, as all are that are not written.
+/// A reward, unless it is 0, which is the default.
 fn entry(out: &mut String, place: &str, reward: f64) -> std::fmt::Result {
     match reward {
         0.0 => Ok(()),
@@ -145,32 +147,33 @@ fn entry(out: &mut String, place: &str, reward: f64) -> std::fmt::Result {
     }
 }
 
-/// The reward that all of them are.
+/// The reward, if all are equal.
 fn common<'a>(row: impl IntoIterator<Item = &'a (Observation, f64)>) -> Option<f64> {
     let mut rewards = row.into_iter().map(|(_, r)| *r);
     let first = rewards.next()?;
     rewards.all(|r| r == first).then_some(first)
 }
 
-/// Names that the format can bear. Where there are terminal states, the last state and the last observation are `end`.
+/// Names that the format can express. Where there are terminal states, the last state and the last
+/// observation are `end`.
 struct Names {
     states: Vec<String>,
     actions: Vec<String>,
     observations: Vec<String>,
-    /// What they stand for, where that is not the same.
+    /// Comments with the original names, where these differ.
     comments: Vec<String>,
 }
 
 impl Names {
     fn of(pomdp: &Pomdp) -> Names {
         let is_terminal = |s: usize| pomdp.is_terminal(s);
-        let the_end = (0..pomdp.states().len()).any(is_terminal).then(|| ("end".to_string(), Meaning::TheEnd));
-        let meaning = |name: &String, ends| (name.clone(), Meaning::Name { name: name.clone(), ends });
-        let states = pomdp.states().iter().enumerate().map(|(s, name)| meaning(name, is_terminal(s)));
-        let actions = pomdp.alphabet().actions().iter().map(|name| meaning(name, false));
+        let the_end = (0..pomdp.states().len()).any(is_terminal).then(|| ("end".to_string(), Original::TheEnd));
+        let original = |name: &String, ends| (name.clone(), Original::Name { name: name.clone(), ends });
+        let states = pomdp.states().iter().enumerate().map(|(s, name)| original(name, is_terminal(s)));
+        let actions = pomdp.alphabet().actions().iter().map(|name| original(name, false));
         let observations = pomdp.alphabet().observations().iter().map(|symbol| {
-            let (name, meaning) = meaning(&symbol.name, symbol.terminal);
-            (if symbol.terminal { format!("{name}_end") } else { name }, meaning)
+            let (name, original) = original(&symbol.name, symbol.terminal);
+            (if symbol.terminal { format!("{name}_end") } else { name }, original)
         });
         let mut comments = Vec::new();
         Names {
@@ -182,12 +185,12 @@ impl Names {
     }
 }
 
-/// Unique names of letters, digits, `_` and `-` that begin with a letter, made from the names wanted; what each stands for is
-/// noted where that is not the same.
-fn named(kind: &str, wanted: impl Iterator<Item = (String, Meaning)>, comments: &mut Vec<String>) -> Vec<String> {
+/// Unique names of letters, digits, `_` and `-` that begin with a letter, made from the names
+/// wanted; a comment records the original where it differs.
+fn named(kind: &str, wanted: impl Iterator<Item = (String, Original)>, comments: &mut Vec<String>) -> Vec<String> {
     let mut taken = FxHashSet::default();
     let mut names = Vec::new();
-    for (name, meaning) in wanted {
+    for (name, original) in wanted {
         let allowed = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
         let mut clean: String = name.chars().map(allowed).collect();
         if !clean.starts_with(|c: char| c.is_ascii_alphabetic()) || RESERVED.contains(&clean.as_str()) {
@@ -195,8 +198,8 @@ fn named(kind: &str, wanted: impl Iterator<Item = (String, Meaning)>, comments: 
         }
         let numbered = (2..).map(|i| format!("{clean}_{i}"));
         let unique = std::iter::once(clean.clone()).chain(numbered).find(|name| !taken.contains(name));
-        let unique = unique.expect("there are numbers enough");
-        comments.extend(meaning.comment(kind, &unique));
+        let unique = unique.expect("there are enough numbers");
+        comments.extend(original.comment(kind, &unique));
         taken.insert(unique.clone());
         names.push(unique);
     }

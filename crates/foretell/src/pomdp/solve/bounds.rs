@@ -1,15 +1,17 @@
-//! Bounds that need no beliefs: of who sees the state, of who sees it one step late, and of who looks at nothing.
+//! Bounds that need no beliefs: the fully observed system, the fast informed bound, and blind
+//! policies.
 
-use super::system::{MAX_SWEEPS, System, unsettled};
+use super::system::{MAX_SWEEPS, System, not_converged};
 use crate::error::Result;
 
 /// Values are this close to their limit, relative to the largest that rewards can add up to.
 const TOLERANCE: f64 = 1e-8;
-/// Multiplications after which the fast informed bound is left as it is: seconds, where states and observations are many and all
-/// follow on all.
+/// Multiplications after which the fast informed bound stops early: some seconds for large, dense
+/// models.
 const MOST_WORK: usize = 1_000_000_000;
 
-/// Q(s, a) of the fully observed system, at a·|S| + s, by value iteration from above: never too small.
+/// Q(s, a) of the fully observed system, at a·|S| + s, by value iteration from above: never too
+/// small.
 pub(super) fn observed(system: &System) -> Result<Vec<f64>> {
     let most = system.rewards.iter().fold(0.0, |m: f64, &r| m.max(r));
     let mut values: Vec<f64> = system.steps.iter().map(|w| most * w).collect();
@@ -19,16 +21,16 @@ pub(super) fn observed(system: &System) -> Result<Vec<f64>> {
         (value - std::mem::replace(&mut values[s], value)).abs()
     });
     if !settled {
-        return Err(unsettled(system.discount));
+        return Err(not_converged(system.discount));
     }
     Ok((0..system.rewards.len()).map(|i| q(i / system.states, i % system.states, &values)).collect())
 }
 
-/// The fast informed bound Q(s, a), at a·|S| + s, from above: it holds after every sweep.
+/// The fast informed bound Q(s, a), at a·|S| + s, from above: it is a bound after every sweep.
 pub(super) fn informed(system: &System) -> Result<Vec<f64>> {
     let (states, actions) = (system.states, system.actions);
     let from = observed(system)?;
-    // By states, then actions: what is summed side by side lies side by side.
+    // By states, then actions, so that sums run over contiguous memory.
     let mut q: Vec<f64> = (0..from.len()).map(|i| from[i % actions * states + i / actions]).collect();
     let mut sums = vec![0.0; system.observations * actions];
     let pairs = |a: usize| -> usize {
@@ -57,7 +59,7 @@ pub(super) fn informed(system: &System) -> Result<Vec<f64>> {
     Ok((0..q.len()).map(|i| q[i % states * actions + i / states]).collect())
 }
 
-/// What one earns from s who takes `a` forever, from below: never too large.
+/// The value of taking `a` forever from s, from below: never too large.
 pub(super) fn blind(system: &System, a: usize) -> Result<Vec<f64>> {
     let least = system.rewards.iter().fold(0.0, |m: f64, &r| m.min(r));
     let mut values: Vec<f64> = system.steps.iter().map(|w| least * w).collect();
@@ -65,13 +67,14 @@ pub(super) fn blind(system: &System, a: usize) -> Result<Vec<f64>> {
         let value = system.reward(a)[s] + system.discount * system.expect(a, s, &values);
         (value - std::mem::replace(&mut values[s], value)).abs()
     });
-    if settled { Ok(values) } else { Err(unsettled(system.discount)) }
+    if settled { Ok(values) } else { Err(not_converged(system.discount)) }
 }
 
-/// Updates all states in place, at most so many times, until none changes by more than suffices for [`TOLERANCE`]; returns whether that is
-/// so.
+/// Updates all states in place, in at most `most` sweeps, until the changes are small enough for
+/// [`TOLERANCE`]; returns whether they are.
 ///
-/// Values that fall (or grow) monotonically, and by at most δ in a sweep, are within δ w(s) of their limit.
+/// Values that fall (or grow) monotonically, and by at most δ in a sweep, are within δ w(s) of
+/// their limit.
 fn sweep(system: &System, most: usize, mut update: impl FnMut(usize) -> f64) -> bool {
     let enough = TOLERANCE * system.range() / system.longest();
     (0..most).any(|_| (0..system.states).map(&mut update).fold(0.0, f64::max) <= enough)

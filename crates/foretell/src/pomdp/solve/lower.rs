@@ -1,4 +1,5 @@
-//! A lower bound of the value: the largest of vectors, each what some plan earns from every state.
+//! A lower bound of the value: the maximum of vectors, each the value of some plan from every
+//! state.
 
 use super::AlphaVector;
 use super::bounds::blind;
@@ -7,29 +8,29 @@ use crate::data::Action;
 use crate::error::Result;
 use crate::math::argmax;
 
-/// Vectors are pruned when there are twice as many as were left the last time, and at least so many: to compare each with the
-/// beliefs of all others costs the square of their number.
-const FEW: usize = 64;
+/// Vectors are pruned when their number has doubled since the last time and is at least this:
+/// pruning costs the square of their number.
+const MIN_TO_PRUNE: usize = 64;
 
 pub(super) struct Lower {
-    vectors: Vec<Witnessed>,
+    vectors: Vec<VectorAtBelief>,
     prune_at: usize,
 }
 
-/// A vector and the belief that it was made for.
-struct Witnessed {
+/// A vector and the belief at which it was backed up.
+struct VectorAtBelief {
     vector: AlphaVector,
     point: Point,
 }
 
 impl Lower {
-    /// What the policies earn that take always the same action.
+    /// The values of the policies that always take the same action.
     pub fn new(system: &System) -> Result<Lower> {
-        let vector = |a: usize| -> Result<Witnessed> {
+        let vector = |a: usize| -> Result<VectorAtBelief> {
             let vector = AlphaVector { action: Action(a as u32), values: blind(system, a)? };
-            Ok(Witnessed { vector, point: system.start.clone() })
+            Ok(VectorAtBelief { vector, point: system.start.clone() })
         };
-        Ok(Lower { vectors: (0..system.actions).map(vector).collect::<Result<_>>()?, prune_at: FEW })
+        Ok(Lower { vectors: (0..system.actions).map(vector).collect::<Result<_>>()?, prune_at: MIN_TO_PRUNE })
     }
 
     pub fn len(&self) -> usize {
@@ -50,22 +51,24 @@ impl Lower {
         self.largest(point).1
     }
 
-    /// The vector of the best plan at `point` that goes on with one of the present vectors after each observation,
-    /// α(s) = r(a, s) + γ Σ_s' T(s' | a, s) Σ_o O(o | a, s') α_o(s'); added if it is larger there than all others.
+    /// The vector of the best plan at `point` that continues with one of the present vectors after
+    /// each observation, α(s) = r(a, s) + γ Σ_s' T(s' | a, s) Σ_o O(o | a, s') α_o(s'); added if it
+    /// is larger there than all others.
     ///
-    /// `successors` of each action are those of `point`, and `hopeless` says which actions cannot be the best.
+    /// `successors` are those of `point` for each action; `cannot_improve` excludes actions that
+    /// cannot be better.
     pub fn back_up(
         &mut self,
         system: &System,
         point: &Point,
         successors: &[Vec<Successor>],
-        hopeless: impl Fn(usize, f64) -> bool,
+        cannot_improve: impl Fn(usize, f64) -> bool,
     ) {
         let (largest, value) = self.largest(point);
         let mut found: Option<(usize, f64, Vec<usize>)> = None;
-        for (a, successors) in successors.iter().enumerate().filter(|&(a, _)| !hopeless(a, value)) {
+        for (a, successors) in successors.iter().enumerate().filter(|&(a, _)| !cannot_improve(a, value)) {
             let mut q = point.dot(system.reward(a));
-            let mut next = vec![largest; system.observations]; // for observations that cannot follow, any would do
+            let mut next = vec![largest; system.observations]; // any vector will do for observations that cannot follow
             for successor in successors {
                 let (i, value) = self.largest(&successor.point);
                 next[successor.observation] = i;
@@ -80,7 +83,7 @@ impl Lower {
         if point.dot(&values) > value {
             self.vectors.retain(|v| v.vector.values.iter().zip(&values).any(|(old, new)| old > new));
             let vector = AlphaVector { action: Action(a as u32), values };
-            self.vectors.push(Witnessed { vector, point: point.clone() });
+            self.vectors.push(VectorAtBelief { vector, point: point.clone() });
         }
     }
 
@@ -92,7 +95,7 @@ impl Lower {
         (0..system.states).map(value).collect()
     }
 
-    /// Keeps the vectors that are the largest at the start or at a belief that one of them was made for.
+    /// Keeps the vectors that are the largest at the start or at the belief of some vector.
     pub fn prune(&mut self, start: &Point) {
         if self.vectors.len() < self.prune_at {
             return;
@@ -104,6 +107,6 @@ impl Lower {
         }
         let mut keep = keep.into_iter();
         self.vectors.retain(|_| keep.next().expect("one for each vector"));
-        self.prune_at = FEW.max(2 * self.vectors.len());
+        self.prune_at = MIN_TO_PRUNE.max(2 * self.vectors.len());
     }
 }

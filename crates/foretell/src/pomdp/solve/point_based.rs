@@ -1,4 +1,5 @@
-//! Trials from the start that bring a lower and an upper bound together where it matters (HSVI2; Smith, Simmons 2005).
+//! Trials from the start that bring a lower and an upper bound together where it matters (HSVI2;
+//! Smith, Simmons 2005).
 
 use super::Solution;
 use super::lower::Lower;
@@ -9,9 +10,10 @@ use crate::math::argmax;
 use crate::pomdp::Pomdp;
 use crate::stop::StopReason;
 
-/// A trial aims at this share of the gap at the start: near 1 it stays shallow, where bounds are worth the most.
+/// A trial aims at this share of the gap at the start: near 1 it stays shallow, where better bounds
+/// help most.
 const AIM: f64 = 0.9;
-/// Steps after which a trial ends: without discount no step is too far away to matter.
+/// Steps after which a trial ends: without discount every step matters.
 const MAX_DEPTH: usize = 200;
 
 /// How close the bounds must come: upper − lower ≤ max(absolute, relative · |value|).
@@ -24,7 +26,7 @@ pub struct Gap {
 }
 
 impl Default for Gap {
-    /// A tenth of a percent, and as good as zero where the value is.
+    /// A tenth of a percent, and nearly zero where the value is.
     fn default() -> Gap {
         Gap { absolute: 1e-6, relative: 1e-3 }
     }
@@ -33,9 +35,9 @@ impl Default for Gap {
 /// The bounds at the start after a round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Round {
-    /// No less can be earned.
+    /// The lower bound of the value.
     pub lower: f64,
-    /// No more can be earned.
+    /// The upper bound of the value.
     pub upper: f64,
     /// Vectors of the lower bound.
     pub vectors: usize,
@@ -43,11 +45,12 @@ pub struct Round {
     pub points: usize,
 }
 
-/// A point-based planner as an iterator: every round is a trial, and there are no more once the gap is closed.
+/// A point-based planner as an iterator: every round is a trial, until the gap is closed.
 ///
-/// A trial takes the action that the upper bound promises most of, and the observation where the bounds are furthest apart,
-/// weighted by its probability; on the way back both are improved at every belief that it met. It begins with blind policies
-/// below and the [fast informed bound](super::fast_informed_bound) above. There is no chance in it: the same model gives the
+/// A trial takes the action with the largest upper bound, and the observation with the largest gap
+/// between the bounds, weighted by its probability; on the way back both bounds are improved at
+/// every belief visited. The first lower bound is that of blind policies, the first upper bound the
+/// [fast informed bound](super::fast_informed_bound). It is deterministic: the same model gives the
 /// same vectors.
 ///
 /// ```
@@ -65,25 +68,25 @@ pub struct PointBased {
     gap: Gap,
     lower: Lower,
     upper: Upper,
-    /// Multiplications done and to be done at most, about.
+    /// Multiplications so far, and their limit, approximately.
     work: u64,
     limit: u64,
 }
 
-/// A belief on the way of a trial, and what every action leads to.
+/// A belief on the path of a trial, and its successors.
 struct Step {
     point: Point,
     /// For each action.
     successors: Vec<Vec<Successor>>,
-    /// For each action what it promises, Q(b, a); may be out of date, but only too large.
-    promises: Vec<f64>,
+    /// For each action, an upper bound of Q(b, a); it may be out of date, but then only too large.
+    upper_q: Vec<f64>,
 }
 
 impl PointBased {
     /// Finds the first bounds.
     ///
     /// # Errors
-    /// A negative gap; else as [`qmdp`](super::qmdp).
+    /// A negative gap; otherwise as [`qmdp`](super::qmdp).
     pub fn new(pomdp: &Pomdp, discount: f64, gap: Gap) -> Result<PointBased> {
         if let Some(bad) = [gap.absolute, gap.relative].into_iter().find(|x| x.is_nan() || *x < 0.0) {
             return Err(Error::parameter("gap", bad, "must not be negative"));
@@ -93,7 +96,8 @@ impl PointBased {
         Ok(PointBased { system, gap, lower, upper, work: 0, limit: u64::MAX })
     }
 
-    /// Stops after about so many multiplications, be the gap closed or not: a limit that does not depend on the machine.
+    /// Stops after about this many multiplications, even if the gap is not closed: a limit that
+    /// does not depend on the machine.
     pub fn within(self, multiplications: u64) -> PointBased {
         PointBased { limit: multiplications, ..self }
     }
@@ -123,7 +127,7 @@ impl PointBased {
         Solution { vectors: self.lower.vectors().cloned().collect(), lower: Some(lower), upper }
     }
 
-    /// How far apart the bounds may stay.
+    /// The gap at which to stop.
     fn target(&self, round: &Round) -> f64 {
         self.gap.absolute.max(self.gap.relative * round.lower.abs().max(round.upper.abs()))
     }
@@ -131,8 +135,8 @@ impl PointBased {
     fn trial(&mut self, mut aim: f64) {
         let mut path = vec![self.step(self.system.start.clone())];
         while path.len() < MAX_DEPTH && self.work < self.limit {
-            aim /= self.system.discount; // what is a step further away may be as much less certain
-            let Some(point) = self.onward(path.last().expect("a path begins at the start"), aim) else { break };
+            aim /= self.system.discount; // the gap one step later is discounted
+            let Some(point) = self.next_belief(path.last().expect("a path begins at the start"), aim) else { break };
             path.push(self.step(point));
         }
         while let Some(step) = path.pop() {
@@ -145,19 +149,20 @@ impl PointBased {
         // Here and on the way back every successor is compared with every vector and every point.
         let entries: usize = successors.iter().flatten().map(|next| next.point.states.len()).sum();
         self.work += (entries * (self.lower.len() + self.upper.len())) as u64;
-        let promises = (0..self.system.actions).map(|a| self.promise(&point, a, &successors[a])).collect();
-        Step { point, successors, promises }
+        let upper_q = (0..self.system.actions).map(|a| self.upper_q_of(&point, a, &successors[a])).collect();
+        Step { point, successors, upper_q }
     }
 
     /// r(a, b) + γ Σ_o P(o ‖ a) V(b_ao) with the upper bound as V.
-    fn promise(&self, point: &Point, a: usize, successors: &[Successor]) -> f64 {
+    fn upper_q_of(&self, point: &Point, a: usize, successors: &[Successor]) -> f64 {
         let future: f64 = successors.iter().map(|next| next.probability * self.upper.value(&next.point)).sum();
         point.dot(self.system.reward(a)) + self.system.discount * future
     }
 
-    /// Where a trial goes on: the belief with the largest uncertainty beyond `aim`, weighted by its probability.
-    fn onward(&self, step: &Step, aim: f64) -> Option<Point> {
-        let (a, _) = argmax(step.promises.iter().copied());
+    /// The next belief of a trial: the one with the largest gap beyond `aim`, weighted by its
+    /// probability.
+    fn next_belief(&self, step: &Step, aim: f64) -> Option<Point> {
+        let (a, _) = argmax(step.upper_q.iter().copied());
         let successors = &step.successors[a];
         let excess = |next: &Successor| next.probability * (self.upper.value(&next.point) - self.lower.value(&next.point) - aim);
         let (i, excess) = argmax(successors.iter().map(excess));
@@ -165,19 +170,19 @@ impl PointBased {
     }
 
     fn back_up(&mut self, mut step: Step) {
-        // Promises only shrink: once the largest is up to date, it is the largest of all.
-        let mut fresh = None;
+        // Upper bounds only shrink: once the largest is up to date, it is the maximum.
+        let mut updated = None;
         let value = loop {
-            let (a, promise) = argmax(step.promises.iter().copied());
-            if fresh == Some(a) {
-                break promise;
+            let (a, largest) = argmax(step.upper_q.iter().copied());
+            if updated == Some(a) {
+                break largest;
             }
-            step.promises[a] = self.promise(&step.point, a, &step.successors[a]).min(promise);
-            fresh = Some(a);
+            step.upper_q[a] = self.upper_q_of(&step.point, a, &step.successors[a]).min(largest);
+            updated = Some(a);
         };
         self.upper.insert(&step.point, value);
-        let promises = &step.promises;
-        self.lower.back_up(&self.system, &step.point, &step.successors, |a, value| promises[a] <= value);
+        let upper_q = &step.upper_q;
+        self.lower.back_up(&self.system, &step.point, &step.successors, |a, value| upper_q[a] <= value);
     }
 }
 

@@ -1,16 +1,16 @@
-//! A POMDP as the solvers read it: only what can still be earned, sparse, action by action.
+//! A POMDP for the solvers: without terminal states, sparse, action by action.
 
 use crate::data::Action;
 use crate::error::{Error, Result};
 use crate::math::{SparseRows, dot8 as dot};
 use crate::pomdp::Pomdp;
 
-/// Sweeps after which values are said not to settle; a discount of 0.9999 needs some 200 000.
+/// Sweeps after which iteration gives up; a discount of 0.9999 needs about 200 000.
 pub(super) const MAX_SWEEPS: usize = 1_000_000;
-/// How far from its limit the largest expected number of steps may be: less than 1 suffices for a bound.
+/// Accuracy of the largest expected number of steps: less than 1 suffices for a bound.
 const STEP_TOLERANCE: f64 = 0.5;
 
-/// Terminal states are left out of transitions and emissions: nothing is earned after them.
+/// Transitions and emissions omit terminal states: there are no rewards after them.
 pub(super) struct System {
     pub states: usize,
     pub actions: usize,
@@ -35,10 +35,10 @@ pub(super) struct Point {
     pub weights: Vec<f64>,
 }
 
-/// What an action and an observation lead to.
+/// The belief after an action and an observation.
 pub(super) struct Successor {
     pub observation: usize,
-    /// P(o ‖ a), in an episode that goes on.
+    /// P(o ‖ a), where the episode continues.
     pub probability: f64,
     pub point: Point,
 }
@@ -91,7 +91,7 @@ impl System {
         Ok(system)
     }
 
-    /// The largest value that rewards can add up to, of either sign.
+    /// The largest absolute value of any policy.
     pub fn range(&self) -> f64 {
         self.longest() * self.rewards.iter().fold(0.0, |m: f64, r| m.max(r.abs()))
     }
@@ -111,7 +111,7 @@ impl System {
         &self.rewards[a * self.states..][..self.states]
     }
 
-    /// What `a` can lead to, by observation.
+    /// The possible successors after `a`, by observation.
     pub fn successors(&self, point: &Point, a: usize) -> Vec<Successor> {
         let mut next = vec![0.0; self.states];
         for (s, b) in point.entries() {
@@ -135,7 +135,7 @@ impl System {
         all
     }
 
-    /// `steps`: 1/(1 − γ), or the expected number of steps of the policy that goes on for longest.
+    /// `steps`: 1/(1 − γ), or the largest expected number of steps of any policy.
     fn most_steps(&self, pomdp: &Pomdp) -> Result<Vec<f64>> {
         if self.discount < 1.0 {
             return Ok(vec![1.0 / (1.0 - self.discount); self.states]);
@@ -147,7 +147,8 @@ impl System {
                 format!("must be below 1, as a policy could go on forever from state {}", pomdp.states()[s]),
             ));
         }
-        // From below: w grows to its limit. Once no w(s) grows by more than δ < 1, w/(1 − δ) is a bound.
+        // From below: w grows to its limit. Once no w(s) grows by more than δ < 1, w/(1 − δ) is a
+        // bound.
         let mut steps = vec![0.0; self.states];
         for _ in 0..MAX_SWEEPS {
             let longer = |s: usize| (0..self.actions).map(|a| 1.0 + self.expect(a, s, &steps)).fold(0.0, f64::max);
@@ -158,10 +159,10 @@ impl System {
             }
             steps = next;
         }
-        Err(unsettled(self.discount))
+        Err(not_converged(self.discount))
     }
 
-    /// A state from which some policy never comes to an end.
+    /// A state from which some policy never ends.
     fn endless_state(&self, pomdp: &Pomdp) -> Option<usize> {
         let mut endless: Vec<bool> = (0..self.states).map(|s| !pomdp.is_terminal(s)).collect();
         loop {
@@ -176,8 +177,8 @@ impl System {
     }
 }
 
-/// The error of an iteration that takes too long.
-pub(super) fn unsettled(discount: f64) -> Error {
-    let problem = format!("the values do not settle within {MAX_SWEEPS} sweeps");
+/// The error of an iteration that does not converge.
+pub(super) fn not_converged(discount: f64) -> Error {
+    let problem = format!("the values do not converge within {MAX_SWEEPS} sweeps");
     Error::data(problem, format!("plan with a discount further below 1 than {discount}"))
 }

@@ -1,5 +1,6 @@
-//! The rules of the games told once more, slowly, by looking at the text of the map cell by cell. Nothing here uses the
-//! tables or the words of the game itself; power is counted as the authors do, from 15 to −1.
+//! A second, slow implementation of the rules, which reads the text of the map cell by cell.
+//! Nothing here uses the tables or the code of the game itself; power is counted as the authors do,
+//! from 15 to −1.
 
 use crate::rng::Rng;
 
@@ -15,19 +16,20 @@ pub(super) struct Ghost {
     pub(super) heading: Option<char>,
 }
 
-/// Where the authors' code does something else than it means to do.
+/// Where the authors' code deviates from its evident intent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Quirks {
+pub(super) struct Deviations {
     /// The counter of power at the start: 0 frightens the ghosts in their first move.
     pub(super) counter: i32,
     /// A ghost that did not chase a player it noticed may turn back in its next move.
     pub(super) forgetful: bool,
-    /// Chasing or fleeing, a ghost takes the last way in the order N, E, W, S, wherever the player is.
+    /// Chasing or fleeing, a ghost takes the last way in the order N, E, W, S, wherever the player
+    /// is.
     pub(super) blind: bool,
 }
 
-/// None of them.
-pub(super) const INTENDED: Quirks = Quirks { counter: -1, forgetful: false, blind: false };
+/// No deviations.
+pub(super) const INTENDED: Deviations = Deviations { counter: -1, forgetful: false, blind: false };
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Game {
@@ -37,12 +39,12 @@ pub(super) struct Game {
     pub(super) ghosts: [Ghost; 4],
     pub(super) counter: i32,
     pub(super) sparse: bool,
-    pub(super) quirks: Quirks,
+    pub(super) deviations: Deviations,
 }
 
-/// What the player's part of a step is worth.
+/// What happened in the player's part of a step, for the reward.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Account {
+pub(super) struct StepEvents {
     pub(super) walls: i32,
     pub(super) eaten: i32,
     pub(super) caught: i32,
@@ -50,7 +52,7 @@ pub(super) struct Account {
     pub(super) cleared: i32,
 }
 
-impl Account {
+impl StepEvents {
     pub(super) fn reward(&self, sparse: bool) -> f64 {
         let (food, cleared) = if sparse { (100, 1000) } else { (10, 100) };
         f64::from(-1 - 10 * self.walls + 25 * self.eaten - 50 * self.caught + food * self.food + cleared * self.cleared)
@@ -110,13 +112,13 @@ pub(super) fn arrive(from: Position, letter: char) -> Option<Position> {
 
 impl Game {
     /// The game at its start, without food.
-    pub(super) fn start(sparse: bool, quirks: Quirks) -> Game {
+    pub(super) fn start(sparse: bool, deviations: Deviations) -> Game {
         let mut tiles: Vec<Vec<char>> = MAP.lines().map(|line| line.chars().collect()).collect();
         for tile in tiles.iter_mut().flatten().filter(|tile| !['x', 'o', '<', '>'].contains(tile)) {
             *tile = ' ';
         }
         let ghosts = [0, 1, 2, 3].map(home);
-        Game { tiles, player: find('P'), ghosts, counter: quirks.counter, sparse, quirks }
+        Game { tiles, player: find('P'), ghosts, counter: deviations.counter, sparse, deviations }
     }
 
     pub(super) fn place_food(&mut self, rng: &mut Rng) {
@@ -163,7 +165,7 @@ impl Game {
         let mut chosen = ways[0];
         for &way in &ways[1..] {
             let (new, old) = (directional(way.0), directional(chosen.0));
-            if self.quirks.blind || if self.counter >= 0 { new >= old } else { new <= old } {
+            if self.deviations.blind || if self.counter >= 0 { new >= old } else { new <= old } {
                 chosen = way;
             }
         }
@@ -171,7 +173,7 @@ impl Game {
             return vec![(going(chosen), 0.75), (Ghost { heading: None, ..ghost }, 0.25)];
         }
         let failed = random.into_iter().map(|(ghost, p)| {
-            let heading = if self.quirks.forgetful { None } else { ghost.heading };
+            let heading = if self.deviations.forgetful { None } else { ghost.heading };
             (Ghost { heading, ..ghost }, 0.25 * p)
         });
         std::iter::once((going(chosen), 0.75)).chain(failed).collect()
@@ -186,8 +188,8 @@ impl Game {
     }
 
     /// What follows the moves of the ghosts.
-    pub(super) fn move_player(&mut self, letter: char) -> Account {
-        let mut account = Account::default();
+    pub(super) fn move_player(&mut self, letter: char) -> StepEvents {
+        let mut account = StepEvents::default();
         if self.counter >= 0 {
             self.counter -= 1;
         }

@@ -12,7 +12,7 @@ fn scene(game: &PocMan, player: Position) -> PocManEnvironment<&PocMan> {
     env
 }
 
-/// The player in a corridor, and ghosts coming that must step on the cell in the east.
+/// The player in a corridor, and ghosts that must step on the cell to the east.
 fn ambush(game: &PocMan, ghosts: usize) -> PocManEnvironment<&PocMan> {
     let mut env = scene(game, (19, 3));
     env.ghosts[..ghosts].fill(Ghost { cell: cell(&game.maze, (19, 5)), heading: Some(Direction::West) });
@@ -44,7 +44,7 @@ fn the_game_begins_as_on_the_map_without_power() {
 }
 
 #[test]
-fn food_is_scattered_by_coins_or_lies_where_it_always_lies() {
+fn food_is_drawn_at_random_or_in_fixed_cells() {
     const EPISODES: usize = 2_000;
     let [plentiful, sparse] = games();
     let (mut env, mut rng) = (plentiful.environment(), Seed(2).rng());
@@ -83,14 +83,14 @@ fn the_tunnel_leads_to_the_other_side() {
     let ghost = Ghost { cell: env.player, heading: Some(Direction::West) };
     let moved = ghost.moved(Mood::Hungry, cell(&game.maze, (19, 9)), &game.maze, &mut Seed(1).rng());
     assert_eq!(moved, Ghost { cell: cell(&game.maze, (9, 17)), heading: Some(Direction::West) });
-    // A mouth is no wall, but nothing is seen through it.
+    // A mouth is not a wall, but nothing is seen through it.
     env.ghosts[0] = moved;
     assert_eq!(env.percept().walls, [Direction::North, Direction::South].into_iter().collect());
     assert_eq!(env.percept().senses.ghosts, Directions::NONE);
 }
 
 #[test]
-fn who_is_caught_pays_fifty_for_each_ghost_and_that_is_the_end() {
+fn being_caught_costs_fifty_for_each_ghost_and_ends_the_episode() {
     for game in games() {
         for ghosts in 1..=4 {
             assert_eq!(act(&mut ambush(&game, ghosts), 'E'), (-1.0 - 50.0 * ghosts as f64, true));
@@ -99,7 +99,7 @@ fn who_is_caught_pays_fifty_for_each_ghost_and_that_is_the_end() {
 }
 
 #[test]
-fn who_swaps_places_with_a_ghost_is_not_caught() {
+fn a_player_that_swaps_cells_with_a_ghost_is_not_caught() {
     let game = PocMan::sparse();
     let mut env = ambush(&game, 1);
     env.ghosts[0].cell = cell(&game.maze, (19, 4));
@@ -108,7 +108,7 @@ fn who_swaps_places_with_a_ghost_is_not_caught() {
 }
 
 #[test]
-fn the_powered_eat_ghosts_which_start_anew_at_home() {
+fn a_player_with_power_eats_ghosts_which_start_again_at_home() {
     for game in games() {
         let mut env = ambush(&game, 2);
         (env.ghosts[0].cell, env.ghosts[1].cell, env.power) = (env.player, env.player, 1);
@@ -129,9 +129,9 @@ fn a_pill_frightens_ghosts_for_sixteen_moves_and_protects_for_fifteen() {
             assert_eq!(approaches(&env), moves > 16, "ghosts in move {moves}");
             act(&mut env, 'W');
             assert_eq!(env.percept().powered, moves <= 15);
-            let mut met = env.clone();
-            met.ghosts[0].cell = met.player;
-            assert_eq!(met.settle().reward, if moves <= 15 { 25.0 } else { -50.0 }, "the player in move {moves}");
+            let mut meeting = env.clone();
+            meeting.ghosts[0].cell = meeting.player;
+            assert_eq!(meeting.settle().reward, if moves <= 15 { 25.0 } else { -50.0 }, "the player in move {moves}");
         }
     }
 }
@@ -148,7 +148,7 @@ fn approaches(env: &PocManEnvironment<&PocMan>) -> bool {
 }
 
 #[test]
-fn a_second_pill_starts_the_count_anew() {
+fn a_second_pill_restarts_the_count() {
     let game = PocMan::sparse();
     let mut env = scene(&game, (2, 1));
     env.power = 9;
@@ -157,7 +157,7 @@ fn a_second_pill_starts_the_count_anew() {
 }
 
 #[test]
-fn a_pill_does_not_save_who_meets_a_ghost_on_it() {
+fn a_pill_does_not_save_a_player_that_meets_a_ghost_on_it() {
     let game = PocMan::sparse();
     let mut env = scene(&game, (3, 1));
     env.ghosts[0].cell = env.player;
@@ -177,7 +177,7 @@ fn the_last_food_clears_the_maze() {
 }
 
 #[test]
-fn who_is_caught_while_eating_has_eaten() {
+fn food_eaten_while_being_caught_counts() {
     let game = PocMan::plentiful();
     let mut env = scene(&game, (19, 3));
     env.ghosts[0].cell = env.player;
@@ -209,8 +209,8 @@ fn a_ghost_notices_the_player_five_steps_away() {
         let player = cell(&maze, (13, column));
         (0..200).any(|_| ghost.moved(Mood::Frightened, player, &maze, &mut rng).heading == Some(Direction::East))
     };
-    assert!(!turns_to(9), "the frightened flee");
-    assert!(turns_to(10), "the unconcerned go anywhere");
+    assert!(!turns_to(9), "frightened ghosts flee");
+    assert!(turns_to(10), "other ghosts go anywhere");
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn a_ghost_hides_the_food_under_and_behind_it() {
 }
 
 #[test]
-fn food_is_smelt_through_walls_in_all_directions_alike() {
+fn food_is_smelt_through_walls_in_all_directions() {
     let game = PocMan::plentiful();
     let smell = |player: Position, food: Position| {
         let mut env = scene(&game, player);

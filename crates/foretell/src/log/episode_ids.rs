@@ -1,4 +1,4 @@
-//! Which episodes a file has already shown.
+//! The ids of the episodes read so far.
 
 use std::collections::BTreeMap;
 
@@ -7,17 +7,18 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// A set of episode ids.
 ///
-/// Integers are kept as intervals, so that ids that count up take no memory. Other ids are kept as 64-bit hashes: that
-/// two of a million ids collide has a chance of 3 in 10⁸, and then an error says which.
+/// Integers are kept as intervals, so that consecutive ids take no memory.
+/// Other ids are kept as 64-bit hashes: the probability that two of a million ids collide is 3 in
+/// 10⁸, and then an error names the id.
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct EpisodeIds {
     /// First ↦ last of each interval; intervals neither overlap nor touch.
     intervals: BTreeMap<i64, i64>,
     hashes: FxHashSet<u64>,
 }
 
-impl Seen {
-    /// Adds an id; false if it was there.
+impl EpisodeIds {
+    /// Adds an id; false if it was there already.
     pub fn insert(&mut self, id: &str) -> bool {
         match id.parse::<i64>() {
             // "007" and "+7" are other ids than "7"
@@ -56,7 +57,7 @@ mod tests {
 
     #[test]
     fn ids_that_count_up_take_one_interval() {
-        let mut seen = Seen::default();
+        let mut seen = EpisodeIds::default();
         assert!((0..10_000).all(|n| seen.insert(&n.to_string())));
         assert_eq!((seen.intervals.len(), seen.hashes.len()), (1, 0));
         assert!(!seen.insert("77"));
@@ -64,7 +65,7 @@ mod tests {
 
     #[test]
     fn numbers_at_the_edge_are_ids_too() {
-        let mut seen = Seen::default();
+        let mut seen = EpisodeIds::default();
         for id in ["9223372036854775807", "-9223372036854775808", "9223372036854775808", "007", "7", "-0", "0", "+7", ""] {
             assert!(seen.insert(id), "{id}");
             assert!(!seen.insert(id), "{id}");
@@ -74,7 +75,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_is_a_set(ids in prop::collection::vec(-20i64..20, 0..60)) {
-            let (mut seen, mut set) = (Seen::default(), HashSet::new());
+            let (mut seen, mut set) = (EpisodeIds::default(), HashSet::new());
             for id in ids {
                 prop_assert_eq!(seen.insert(&id.to_string()), set.insert(id));
             }
