@@ -1,4 +1,4 @@
-//! Work that can be stopped, as arguments of its command.
+//! Arguments of commands that can be stopped and resumed.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -8,36 +8,40 @@ use serde::Serialize;
 
 use crate::input::LogArgs;
 
-/// Where work leaves what it has done, and how often.
+/// Where progress is saved, and how often.
 #[derive(clap::Args)]
 pub struct CheckpointArgs {
-    /// Folder to leave in what is done, so that the same command goes on there after being stopped at any moment; removed at the end
+    /// Folder for saved progress: the same command resumes from it if it was stopped; removed at
+    /// the end
     #[arg(long, value_name = "DIR")]
     checkpoint: Option<PathBuf>,
-    /// Least seconds between two saves; 0 saves whenever possible
+    /// Minimum time between two saves, in seconds; 0 saves whenever possible
     #[arg(long, value_name = "SECONDS", default_value_t = 30, requires = "checkpoint")]
     checkpoint_every: u32,
 }
 
 impl CheckpointArgs {
-    /// What came by standard input is gone when the command is run again.
+    /// Refuses standard input, which is gone when the command is run again.
     pub fn refuse_standard_input(&self, logs: &LogArgs) -> anyhow::Result<()> {
         if self.checkpoint.is_some() && logs.has_standard_input() {
-            anyhow::bail!("--checkpoint needs logs that are still there when the command is run again; give files in place of -");
+            anyhow::bail!(
+                "--checkpoint cannot be used with standard input, which is gone when the command is run again; give files instead of -"
+            );
         }
         Ok(())
     }
 
-    /// Killed after its input was replaced, a command would begin anew with what it has made.
+    /// Refuses to replace the input: a command that is killed after that would restart from its own
+    /// output.
     pub fn refuse_same(&self, input: &Path, output: &Path) -> anyhow::Result<()> {
         let is_same = || Some(input.canonicalize().ok()? == output.canonicalize().ok()?);
         if self.checkpoint.is_some() && is_same() == Some(true) {
-            anyhow::bail!("--checkpoint needs {} as it is until the end; name another output", input.display());
+            anyhow::bail!("--checkpoint needs {} unchanged until the end; choose another --output", input.display());
         }
         Ok(())
     }
 
-    /// The checkpoint, if there is to be one. `work` makes what the result depends on.
+    /// The checkpoint, if requested. `work` returns everything that the result depends on.
     pub fn open<W: Serialize>(&self, work: impl FnOnce() -> foretell::Result<W>) -> foretell::Result<Option<Checkpoint>> {
         let Some(folder) = &self.checkpoint else { return Ok(None) };
         let every = Duration::from_secs(self.checkpoint_every.into());
@@ -53,20 +57,20 @@ impl CheckpointArgs {
     }
 }
 
-/// Removes the checkpoint, if there is one: what came of the work is safe.
+/// Removes the checkpoint, if there is one, after the result was written.
 pub fn finish(checkpoint: Option<Checkpoint>) -> anyhow::Result<()> {
     checkpoint.map_or(Ok(()), |checkpoint| Ok(checkpoint.finish()?))
 }
 
-/// Says that work goes on, and from where.
-pub fn say_resumed(folder: &Path, done: &str) {
-    eprintln!("goes on from {}: {done}", folder.display());
+/// Reports that work resumes, and from where.
+pub fn report_resumed(folder: &Path, done: &str) {
+    eprintln!("resuming from {}: {done}", folder.display());
 }
 
-/// The checkpoint, having said if work goes on there.
-pub fn going_on(checkpoint: &mut Checkpoint) -> &mut Checkpoint {
+/// Reports if work resumes from the checkpoint, and returns it.
+pub fn report_if_resumed(checkpoint: &mut Checkpoint) -> &mut Checkpoint {
     if checkpoint.goes_on() {
-        say_resumed(checkpoint.folder(), "what was done is not done again");
+        report_resumed(checkpoint.folder(), "finished parts are not repeated");
     }
     checkpoint
 }

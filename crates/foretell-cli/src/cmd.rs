@@ -1,4 +1,4 @@
-//! One file for each verb: its arguments and what it does with the library.
+//! One file for each subcommand: its arguments, and its calls of the library.
 
 use std::path::PathBuf;
 
@@ -30,14 +30,14 @@ pub mod watch;
 /// Sets of parameters.
 #[derive(Clone, Copy, clap::ValueEnum)]
 pub enum Preset {
-    /// What works best
+    /// Works best
     Default,
-    /// As printed by Hamilton et al. 2014
+    /// As published by Hamilton et al. 2014
     Paper,
 }
 
 impl Preset {
-    /// What it says of learning.
+    /// Its parameters of learning.
     pub fn learning(self) -> LearnParams {
         match self {
             Preset::Default => LearnParams::default(),
@@ -49,13 +49,14 @@ impl Preset {
 /// How to learn.
 #[derive(clap::Args)]
 pub struct RecipeArgs {
-    /// Recipe to start from
+    /// Parameters to start from
     #[arg(long, value_enum, default_value_t = Preset::Default)]
     preset: Preset,
-    /// File of parameters as TOML, such as `foretell search` writes; flags win over what it says, and it over the recipe
+    /// TOML file of parameters, such as `foretell search` writes; it overrides the preset, and
+    /// flags override it
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Projection of tests and of histories
+    /// Projection of both tests and histories
     #[arg(long, value_enum)]
     projection: Option<Projection>,
     #[command(flatten)]
@@ -63,7 +64,7 @@ pub struct RecipeArgs {
 }
 
 impl RecipeArgs {
-    /// The preset with all changes.
+    /// The preset with all overrides.
     pub fn params(&self) -> anyhow::Result<LearnParams> {
         let mut params = self.preset.learning();
         if let Some(path) = &self.config {
@@ -76,14 +77,15 @@ impl RecipeArgs {
         Ok(self.overrides.apply(params))
     }
 
-    /// The same for a model that will be refined: the weight of the n-gram that suits a linear one is left out, unless it is given as a
-    /// flag.
+    /// The same for a model that will be refined. The n-gram weight of the file suits a linear
+    /// model, so it is dropped unless it is given as a flag.
     pub fn params_to_refine(&self) -> anyhow::Result<LearnParams> {
         Ok(LearnParams { mix: self.overrides.mix.unwrap_or(0.0), ..self.params()? })
     }
 }
 
-/// Writes each parameter's default into the help of its flag, and lets negative numbers through to its own check.
+/// Adds each parameter's default to the help of its flag, and passes negative numbers on to its own
+/// check.
 pub fn with_defaults<P: Serialize>(command: clap::Command, default: &P, paper: &P) -> clap::Command {
     let (default, paper) = (fields(default), fields(paper));
     let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_string);

@@ -1,4 +1,4 @@
-//! Parameters of learning as TOML files, for people to read and change.
+//! Parameters of learning in TOML files, for people to read and edit.
 
 use std::fs;
 use std::path::Path;
@@ -10,19 +10,19 @@ use foretell::{LearnOverrides, LearnParams};
 pub fn read(path: &Path) -> anyhow::Result<LearnOverrides> {
     let bytes = fs::read(path).map_err(foretell::Error::io("read", path))?;
     let text = String::from_utf8(bytes)
-        .map_err(|_| anyhow!("{} is no text: parameters come in TOML, as `foretell search` writes it", path.display()))?;
+        .map_err(|_| anyhow!("{} is not a text file; give a TOML file, such as `foretell search` writes", path.display()))?;
     toml::from_str(&text).map_err(|e| {
         let line = e.span().map(|span| format!(" line {}", text[..span.start.min(text.len())].matches('\n').count() + 1));
         let problem = e.message().replace('\n', ", ");
         anyhow!(
-            "{}{}: {problem}; it takes what the flags of `foretell learn` do, such as test_dim = 256",
+            "{}{}: {problem}; keys are the flags of `foretell learn` with underscores, such as test_dim = 256",
             path.display(),
             line.unwrap_or_default()
         )
     })
 }
 
-/// All parameters, behind comments.
+/// All parameters, after comments.
 pub fn text(comments: &[String], params: &LearnParams) -> anyhow::Result<String> {
     let comments: Vec<String> = comments.iter().map(|line| format!("# {}", line.replace(char::is_control, " "))).collect();
     Ok(format!("{}\n\n{}", comments.join("\n"), toml::to_string(params)?))

@@ -1,4 +1,4 @@
-//! A person or program acting in a domain: the state of play, without any input or output.
+//! A person or program acting in a domain: the state of the game, without any input or output.
 
 use foretell::domains::{self, Domain};
 use foretell::{Action, Environment, Outcome, Rng, Seed};
@@ -23,12 +23,13 @@ pub struct Game<'a> {
 pub enum Over {
     /// By itself.
     Ended,
-    /// At the limit of steps.
+    /// At the step limit.
     OutOfTime,
 }
 
 impl<'a> Game<'a> {
-    /// Before the first step of the first episode. The episodes are those in which `evaluate` tests a policy with that seed.
+    /// Before the first step of the first episode. The episodes are the same as in `evaluate` with
+    /// the same seed.
     pub fn new(domain: &'a Domain, max_steps: usize, seed: Seed) -> Game<'a> {
         let (env, rng) = (domain.environment(), seed.rng());
         let mut game = Game { domain, env, seed, rng, max_steps, episode: 0, steps: Vec::new(), best: None };
@@ -64,7 +65,7 @@ impl<'a> Game<'a> {
         }
     }
 
-    /// Steps after which an episode is cut.
+    /// Steps after which an episode is truncated.
     pub fn max_steps(&self) -> usize {
         self.max_steps
     }
@@ -94,19 +95,19 @@ impl<'a> Game<'a> {
     pub fn verdict(&self) -> Option<String> {
         let how = match self.over()? {
             Over::Ended => "The episode has ended",
-            Over::OutOfTime => "Out of time",
+            Over::OutOfTime => "Step limit reached",
         };
         let steps = crate::report::plural(self.steps.len() as u64, "step");
         Some(format!("{how} after {steps}: total reward {}.", reward(self.total())))
     }
 
-    /// The action of that name, whatever the case.
+    /// The action of that name, ignoring case.
     pub fn named(&self, name: &str) -> Option<Action> {
         let names = self.domain.alphabet().actions();
         names.iter().position(|own| own.to_lowercase() == name.to_lowercase()).map(|i| Action(i as u32))
     }
 
-    /// The action of that name, or of the only name that begins so, whatever the case.
+    /// The action of that name, or the only one whose name starts with it, ignoring case.
     pub fn action(&self, text: &str) -> Option<Action> {
         let (names, text) = (self.domain.alphabet().actions(), text.to_lowercase());
         let mut begun = (0..names.len()).filter(|&i| !text.is_empty() && names[i].to_lowercase().starts_with(&text));
@@ -134,7 +135,7 @@ mod tests {
         assert_eq!(game.over(), None);
         game.act(listen);
         assert_eq!((game.over(), game.total(), game.best()), (Some(Over::OutOfTime), -2.0, Some(-2.0)));
-        assert_eq!(game.verdict().unwrap(), "Out of time after 2 steps: total reward −2.");
+        assert_eq!(game.verdict().unwrap(), "Step limit reached after 2 steps: total reward −2.");
         game.act(listen);
         assert_eq!((game.episode, game.steps.len(), game.best()), (2, 1, Some(-2.0)));
     }

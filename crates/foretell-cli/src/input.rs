@@ -9,22 +9,22 @@ use foretell::log::{OnBadEpisode, ReadOptions, expand};
 use foretell::{Error, Logs};
 use tempfile::NamedTempFile;
 
-/// Bytes of standard input that are taken at once.
+/// Bytes of standard input that are read at once.
 const CHUNK: usize = 1 << 18;
 
 /// The logs to read.
 #[derive(clap::Args)]
 pub struct LogArgs {
-    /// Logs: CSV, JSON Lines or Parquet, also .gz; a folder is all logs in it, a quoted pattern such as 'logs/*.csv' all that
-    /// match; `-` is standard input
+    /// Logs: CSV, JSON Lines or Parquet files, the first two also .gz; a folder stands for all logs
+    /// in it, a quoted pattern such as 'logs/*.csv' for all matching files, `-` for standard input
     #[arg(required = true, value_name = "LOGS")]
     logs: Vec<PathBuf>,
-    /// Drop episodes that have a bad row, and count them, instead of stopping
+    /// Skip and count episodes with a bad row, instead of stopping with an error
     #[arg(long)]
     skip_bad_episodes: bool,
 }
 
-/// Opened logs, and the file that holds what came by standard input.
+/// Opened logs, and the temporary file with the contents of standard input.
 pub struct Opened {
     pub logs: Logs,
     pub paths: Vec<PathBuf>,
@@ -32,7 +32,7 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// The error, about standard input where it would name the temporary file.
+    /// The error, which names standard input instead of the temporary file.
     pub fn blame(&self, error: Error) -> Error {
         let Some(spool) = &self.spool else { return error };
         match error {
@@ -43,7 +43,7 @@ impl Opened {
         }
     }
 
-    /// The text, with standard input in place of the temporary file.
+    /// The text, which names standard input instead of the temporary file.
     pub fn rename(&self, text: &str) -> String {
         match &self.spool {
             Some(spool) => text.replace(&spool.path().display().to_string(), "standard input"),
@@ -58,7 +58,7 @@ impl LogArgs {
         LogArgs { logs, skip_bad_episodes: false }
     }
 
-    /// A slip of the hand must not replace logs by what is made of them.
+    /// Refuses to overwrite one of the logs.
     pub fn refuse_as_output(&self, output: &Path) -> anyhow::Result<()> {
         let same = |log: &&PathBuf| log.canonicalize().is_ok_and(|log| output.canonicalize().is_ok_and(|out| out == log));
         match self.paths()?.iter().find(same) {
@@ -67,28 +67,28 @@ impl LogArgs {
         }
     }
 
-    /// What was named, for people.
+    /// The logs as the user named them.
     pub fn named(&self) -> String {
         let names = self.logs.iter().map(|log| if is_stdin(log) { "standard input".into() } else { log.display().to_string() });
         names.collect::<Vec<String>>().join(", ")
     }
 
-    /// Whether some come by standard input.
+    /// Whether standard input is one of them.
     pub fn has_standard_input(&self) -> bool {
         self.logs.iter().any(|log| log.as_os_str() == "-")
     }
 
-    /// Logs are read more than once, so standard input is kept in a temporary file meanwhile.
+    /// Opens them. Logs are read more than once, so standard input is copied to a temporary file.
     pub fn open(&self) -> anyhow::Result<Opened> {
         let mut spool = None;
         let mut paths = self.paths()?;
         refuse_twice(&paths)?;
         for path in paths.iter_mut().filter(|path| is_stdin(path)) {
             if spool.is_some() {
-                anyhow::bail!("standard input (-) can be given once only");
+                anyhow::bail!("standard input (-) is given more than once; give it once");
             }
-            let mut file = tempfile::Builder::new().prefix("stdin").tempfile().map_err(|e| cannot_keep(&e))?;
-            keep(&mut io::stdin().lock(), &mut file)?;
+            let mut file = tempfile::Builder::new().prefix("stdin").tempfile().map_err(|e| cannot_store(&e))?;
+            copy(&mut io::stdin().lock(), &mut file)?;
             *path = file.path().to_path_buf();
             spool = Some(file);
         }
@@ -103,7 +103,7 @@ impl LogArgs {
     }
 }
 
-/// The same file twice would count twice.
+/// Refuses a file that is given twice, since its episodes would count twice.
 pub fn refuse_twice(paths: &[PathBuf]) -> anyhow::Result<()> {
     let mut seen = HashSet::new();
     match paths.iter().find(|path| path.canonicalize().is_ok_and(|path| path.is_file() && !seen.insert(path))) {
@@ -116,8 +116,8 @@ fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// Writes all of standard input to the file that keeps it.
-fn keep(input: &mut impl Read, file: &mut impl Write) -> anyhow::Result<()> {
+/// Copies standard input to a file.
+fn copy(input: &mut impl Read, file: &mut impl Write) -> anyhow::Result<()> {
     let mut chunk = vec![0; CHUNK];
     loop {
         let read = match input.read(&mut chunk) {
@@ -125,16 +125,16 @@ fn keep(input: &mut impl Read, file: &mut impl Write) -> anyhow::Result<()> {
             read => read.context("cannot read standard input")?,
         };
         if read == 0 {
-            return file.flush().map_err(|e| cannot_keep(&e));
+            return file.flush().map_err(|e| cannot_store(&e));
         }
-        file.write_all(&chunk[..read]).map_err(|e| cannot_keep(&e))?;
+        file.write_all(&chunk[..read]).map_err(|e| cannot_store(&e))?;
     }
 }
 
-fn cannot_keep(error: &io::Error) -> anyhow::Error {
+fn cannot_store(error: &io::Error) -> anyhow::Error {
     let folder = std::env::temp_dir();
     anyhow::anyhow!(
-        "cannot keep standard input in the temporary folder {}: {}; set TMPDIR to a folder with room for all of it, or give files",
+        "cannot store standard input in the temporary folder {}: {}; set TMPDIR to a folder with enough space, or give files",
         folder.display(),
         error.kind()
     )
@@ -161,8 +161,8 @@ mod tests {
     #[test]
     fn a_full_temporary_folder_has_a_remedy() {
         let input = vec![b'x'; 3 * CHUNK];
-        assert!(keep(&mut &input[..], &mut Small(3 * CHUNK)).is_ok());
-        let said = keep(&mut &input[..], &mut Small(2 * CHUNK)).unwrap_err().to_string();
-        assert!(said.contains("no storage space") && said.contains("set TMPDIR to a folder with room"), "{said}");
+        assert!(copy(&mut &input[..], &mut Small(3 * CHUNK)).is_ok());
+        let said = copy(&mut &input[..], &mut Small(2 * CHUNK)).unwrap_err().to_string();
+        assert!(said.contains("no storage space") && said.contains("set TMPDIR to a folder with enough space"), "{said}");
     }
 }

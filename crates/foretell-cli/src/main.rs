@@ -1,6 +1,7 @@
-//! `foretell`: learn a predictive model from logs, score it, ask it.
+//! `foretell`: learn a predictive model from logs, score it, predict and plan with it.
 //!
-//! Verbs are the flow. Standard output is data, standard error is progress and messages; exit 0, 1 (failed) or 2 (usage).
+//! Each step of the workflow is a subcommand. Standard output has data; standard error has progress
+//! and messages. The exit code is 0, 1 (failed) or 2 (usage).
 
 mod checkpoint;
 mod cmd;
@@ -21,13 +22,14 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use foretell::{AgentParams, LearnParams, PlanParams, RefineParams};
 
-/// Learn a predictive model of a partially observable system from logged episodes, score it and ask it.
+/// Learn predictive models of partially observable systems from logged episodes, and plan with
+/// them.
 #[derive(Parser)]
 #[command(version, arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
-    /// Threads to use; results do not depend on it [default: all cores]
+    /// Number of threads; results do not depend on it [default: all cores]
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
     /// Show no progress
@@ -105,29 +107,42 @@ fn run(cli: Cli) -> anyhow::Result<()> {
 }
 
 fn main() -> ExitCode {
-    let matches = command().get_matches();
+    let command = command();
+    let matches = command.clone().get_matches();
     match run(Cli::from_arg_matches(&matches).unwrap_or_else(|e| e.exit())) {
         Ok(()) => ExitCode::SUCCESS,
-        // Whoever read our output has had enough, as `head` does.
+        // The reader of our output has closed the pipe, as `head` does.
         Err(e) if is_broken_pipe(&e) => ExitCode::SUCCESS,
         Err(e) => {
-            eprintln!("error: {}", message(&e));
+            let subcommand = matches.subcommand_name().and_then(|name| command.find_subcommand(name));
+            let is_flag =
+                |name: &str| subcommand.is_some_and(|verb| verb.get_arguments().any(|arg| arg.get_long() == Some(name)));
+            eprintln!("error: {}", message(&e, &is_flag));
             ExitCode::FAILURE
         }
     }
 }
 
-/// The error and what led to it, with the library's parameters as flags. A cause that stands at the end of the message before it is
-/// not said twice.
-fn message(error: &anyhow::Error) -> String {
+/// The error and its causes, with the library's parameters as flags of the subcommand. A cause that
+/// the message before it already ends with is not repeated.
+fn message(error: &anyhow::Error, is_flag: &dyn Fn(&str) -> bool) -> String {
     error
         .chain()
         .map(|cause| match cause.downcast_ref::<foretell::Error>() {
-            Some(foretell::Error::Parameter { name, value, problem }) => format!("{} {value}: {problem}", report::flag(name)),
+            Some(foretell::Error::Parameter { name, value, problem }) if is_flag(&name.replace('_', "-")) => {
+                format!("{} {value}: {problem}", report::flag(name))
+            }
+            Some(foretell::Error::TooLarge { pairs, memory }) => {
+                let compress = if is_flag("compress") { "--compress" } else { "--keep-moments=compressed" };
+                let memory = report::count(*memory as u64);
+                format!(
+                    "the moments of {pairs} pairs take more than {memory} bytes; raise --memory, or compress them with {compress}"
+                )
+            }
             Some(error) => report::with_flags(&error.to_string()),
             None => cause.to_string(),
         })
-        .reduce(|said, cause| if said.ends_with(&cause) { said } else { format!("{said}: {cause}") })
+        .reduce(|text, cause| if text.ends_with(&cause) { text } else { format!("{text}: {cause}") })
         .unwrap_or_default()
 }
 
@@ -146,20 +161,24 @@ mod tests {
     }
 
     #[test]
-    fn a_cause_is_said_once() {
+    fn a_cause_is_reported_once() {
         let gone = || std::io::Error::from(std::io::ErrorKind::NotFound);
-        let said = foretell::Error::io("read", "walks.csv")(gone());
-        assert_eq!(message(&said.into()), "cannot read walks.csv: entity not found");
-        assert_eq!(message(&anyhow::Error::from(gone()).context("no logs")), "no logs: entity not found");
+        let error = foretell::Error::io("read", "walks.csv")(gone());
+        assert_eq!(message(&error.into(), &|_| true), "cannot read walks.csv: entity not found");
+        assert_eq!(message(&anyhow::Error::from(gone()).context("no logs"), &|_| true), "no logs: entity not found");
     }
 
     #[test]
     fn parameters_are_named_as_flags() {
-        let too_large = foretell::Error::TooLarge { pairs: 3, memory: 2_000_000 };
-        assert!(message(&too_large.into()).ends_with("raise --memory, or let them be compressed (--keep-moments compressed)"));
-        let parameter = foretell::Error::parameter("test_dim", 0, "must be at least 1");
-        assert_eq!(message(&parameter.into()), "--test-dim 0: must be at least 1");
-        // What is no parameter stays as it is.
+        let flags = |names: &'static [&str]| move |name: &str| names.contains(&name);
+        let too_large = || foretell::Error::TooLarge { pairs: 3, memory: 999 }.into();
+        let expected = "the moments of 3 pairs take more than 999 bytes; raise --memory, or compress them with ";
+        assert_eq!(message(&too_large(), &flags(&["keep-moments"])), format!("{expected}--keep-moments=compressed"));
+        assert_eq!(message(&too_large(), &flags(&["compress"])), format!("{expected}--compress"));
+        let parameter = || foretell::Error::parameter("test_dim", 0, "must be at least 1").into();
+        assert_eq!(message(&parameter(), &flags(&["test-dim"])), "--test-dim 0: must be at least 1");
+        assert_eq!(message(&parameter(), &flags(&[])), "test_dim = 0: must be at least 1");
+        // Text in backticks that is not a parameter stays unchanged.
         assert_eq!(report::with_flags("a `b c` and ` d"), "a `b c` and ` d");
     }
 }

@@ -1,4 +1,4 @@
-//! Files to write, named on the command line.
+//! Output files named on the command line.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -10,10 +10,10 @@ pub fn folder(path: &Path) -> &Path {
     path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Fails now, before any work, if the file could not be written later.
+/// Fails before any work if the file cannot be written.
 pub fn check(path: &Path) -> anyhow::Result<()> {
     if path == Path::new("-") {
-        return Err(anyhow!("cannot write to standard output: this is no text; name a file"));
+        return Err(anyhow!("cannot write to standard output: the output is binary; name a file"));
     }
     let folder = folder(path);
     if !folder.is_dir() {
@@ -22,16 +22,16 @@ pub fn check(path: &Path) -> anyhow::Result<()> {
     if path.is_dir() {
         return Err(anyhow!("cannot write {}: it is a folder; name a file", path.display()));
     }
-    // Without a name, so that nothing can be left behind.
+    // An unnamed file leaves nothing behind.
     tempfile::tempfile_in(folder).map_err(|e| cannot_write(path, &e))?;
     Ok(())
 }
 
-/// Writes text to a file, which appears whole or not at all.
+/// Writes text to a file atomically.
 pub fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".foretell");
-    // Readable by whom the user lets read new files, not by the user alone as temporary files are.
+    // Temporary files are private by default; this one gets the permissions of any new file.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     let mut file = builder.tempfile_in(folder(path)).map_err(|e| cannot_write(path, &e))?;
@@ -40,7 +40,7 @@ pub fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the system said, without the name of the temporary file.
+/// The error of the system, without the name of the temporary file.
 pub fn cannot_write(path: &Path, error: &io::Error) -> anyhow::Error {
     anyhow!("cannot write {}: {}", path.display(), error.kind())
 }

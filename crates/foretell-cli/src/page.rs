@@ -1,12 +1,12 @@
-//! One page that tells a person who has never seen the project all about a model, a policy or a run.
+//! An HTML page about a model, a policy or a run, for readers who do not know the project.
 //!
-//! What there is to tell is plain data, put as JSON into a page that is always the same: it draws itself, in the browser, without
-//! any network. Parts that nothing is known of say how to get them.
+//! The contents are JSON inside a constant page, which draws itself in the browser without any
+//! network. Missing parts say how to get them.
 
 mod episodes;
 mod gather;
 mod headlines;
-mod heard;
+mod held_out;
 mod parameters;
 mod parts;
 mod subject;
@@ -19,8 +19,8 @@ use headlines::{Headline, for_model, for_policy};
 use parameters::{Group, group};
 use parts::{Data, Earned, Estimates, Foresight, Last, LogFile, Spectrum};
 
-pub use heard::Heard;
-pub use subject::{Subject, Wishes};
+pub use held_out::HeldOut;
+pub use subject::{Options, Subject};
 
 use crate::run::Round;
 
@@ -29,7 +29,7 @@ const CSS: &str = include_str!("page/page.css");
 /// Charts first: the page draws with them.
 const SCRIPTS: [&str; 3] = [include_str!("page/charts.js"), include_str!("page/episodes.js"), include_str!("page/page.js")];
 
-/// What a page is about.
+/// The subject of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -47,12 +47,12 @@ pub enum Part<T> {
 }
 
 impl<T> Part<T> {
-    /// A part that is found on logs.
+    /// A part that needs logs.
     fn needs_logs(what: &str) -> Part<T> {
-        Part::Missing(format!("{what}: give logs that it has not seen, with --logs LOGS."))
+        Part::Missing(format!("{what}: give held-out logs with --logs LOGS."))
     }
 
-    /// The part, if it is here.
+    /// The part, if it is not missing.
     pub fn here(&self) -> Option<&T> {
         match self {
             Part::Here(part) => Some(part),
@@ -61,17 +61,17 @@ impl<T> Part<T> {
     }
 }
 
-/// All that is on a page.
+/// The contents of a page.
 #[derive(Debug, Serialize)]
 pub struct Page {
     pub kind: Kind,
     /// As the user named the file.
     pub title: String,
-    /// What it is, in a few sentences.
+    /// A description, in a few sentences.
     pub about: Vec<String>,
-    /// The numbers that matter most.
+    /// The most important numbers.
     pub headlines: Vec<Headline>,
-    /// What is strange and should be known before all else.
+    /// Problems that readers should know first.
     pub warnings: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub earned: Option<Part<Earned>>,
@@ -88,12 +88,12 @@ pub struct Page {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<Part<Data>>,
     pub parameters: Vec<Group>,
-    /// Where everything comes from: names and values.
+    /// Provenance: names and values.
     pub provenance: Vec<(String, String)>,
 }
 
 impl Page {
-    /// The page as a file of its own.
+    /// The page as an HTML file.
     pub fn html(&self) -> String {
         let data = unbroken(&serde_json::to_string(self).expect("a page is plain data"));
         let sentence = |h: &Headline| format!("<li><b>{}</b> {} <i>{}</i></li>", text(&h.value), text(&h.label), text(&h.note));
@@ -128,13 +128,13 @@ fn hint<T>(part: &Option<Part<T>>) -> Option<&str> {
     }
 }
 
-/// The template with values in place of `{{name}}`. What a value holds is never filled in again.
+/// The template with values in place of `{{name}}`. Values are not templates themselves.
 fn fill(template: &str, values: &[(&str, &str)]) -> String {
     let mut parts = template.split("{{");
     let mut filled = parts.next().unwrap_or_default().to_string();
     for part in parts {
-        let (name, rest) = part.split_once("}}").expect("what the template opens it closes");
-        let (_, value) = values.iter().find(|(own, _)| *own == name).expect("the template names what there is");
+        let (name, rest) = part.split_once("}}").expect("every {{ of the template has its }}");
+        let (_, value) = values.iter().find(|(own, _)| *own == name).expect("every name of the template has a value");
         filled.push_str(value);
         filled.push_str(rest);
     }
@@ -153,12 +153,12 @@ fn text(text: &str) -> String {
     unbroken(text).chars().map(escaped).collect()
 }
 
-/// Numbers that stay on one line, with their digits and units.
+/// Text whose numbers are not broken across lines.
 fn unbroken(text: &str) -> String {
     text.replace('\u{2009}', "\u{202f}").replace(" %", "\u{a0}%")
 }
 
-/// JSON that nothing in a page can take for HTML: these characters stand in strings only.
+/// JSON that cannot be parsed as HTML: these characters occur in strings only.
 fn script(json: &str) -> String {
     json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }

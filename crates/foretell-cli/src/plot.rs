@@ -1,4 +1,4 @@
-//! Scores, returns and searches as pictures.
+//! Plots of scores, returns and searches.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,8 @@ pub fn likelihood(score: &Score) -> Figure {
     };
     let mut lines = vec![line("model", &score.horizons, Look::Line)];
     lines.extend(score.truth.iter().map(|truth| line("truth", truth, Look::Dashed)));
-    // Uniform and the bare action are so far below that the rest would be squeezed flat.
+    // Uniform and action-only predictions are so much worse that they would flatten the other
+    // lines.
     let beside = score.baselines.iter().filter(|(name, _)| !["uniform", "ngram-0"].contains(&name.as_str()));
     lines.extend(beside.map(|(name, scores)| line(name, scores, Look::Line)));
     Figure::from(Chart {
@@ -31,7 +32,7 @@ pub fn likelihood(score: &Score) -> Figure {
     })
 }
 
-/// What policies earn, as bars with intervals, and the most that anyone could earn.
+/// Returns of policies as bars with intervals, and the upper bound.
 pub fn returns(title: &str, policies: &[Tested], bound: Option<f64>) -> Figure {
     let bar = |tested: &Tested| Bar {
         name: tested.policy.clone(),
@@ -43,15 +44,15 @@ pub fn returns(title: &str, policies: &[Tested], bound: Option<f64>) -> Figure {
         title: title.into(),
         axis: Axis::new("discounted return, with 95 % intervals"),
         bars: policies.iter().map(bar).collect(),
-        mark: bound.map(|at| Mark { at, name: "most that could be earned".into() }),
+        mark: bound.map(|at| Mark { at, name: "upper bound".into() }),
     })
 }
 
-/// How well candidates of a search predict, by dimension and by rank, a line for each projection: the best of all that were tried
-/// with it.
+/// Held-out likelihood by dimension and by rank, a line for each projection: the best candidate for
+/// each value.
 pub fn search(found: &Found) -> Vec<Figure> {
-    let title = "Held-out likelihood, on a part of the logs".to_string();
-    let y = || Axis::new("gain over where the search began, nats per step");
+    let title = "Held-out likelihood on part of the logs".to_string();
+    let y = || Axis::new("gain over the base, nats per step");
     let screened = || found.tried.iter().filter(|tried| tried.phase != Phase::Final);
     let dim = |tried: &Candidate| tried.params.test_dim;
     let is_compressed = |tried: &&Candidate| tried.params.test_projection != Projection::Identity;

@@ -1,4 +1,4 @@
-//! Progress on standard error: a bar where that is a terminal, elsewhere a line now and then.
+//! Progress on standard error: a bar in a terminal, otherwise a line from time to time.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::path::PathBuf;
@@ -11,10 +11,10 @@ use foretell::refine::EmRound;
 use foretell::{FitProgress, Pass, Progress};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::checkpoint::say_resumed;
+use crate::checkpoint::report_resumed;
 use crate::report::{count, plural};
 
-/// Lines in a log file are this far apart, and quick work has none.
+/// Time between two lines of progress; shorter work has none.
 const EVERY: Duration = Duration::from_secs(30);
 
 static QUIET: AtomicBool = AtomicBool::new(false);
@@ -40,13 +40,13 @@ impl Display {
         Display { bar, pace }
     }
 
-    /// Moves the spinner and the clock while nothing is told.
+    /// Moves the spinner and the clock between updates.
     fn ticking(self) -> Display {
         self.bar.enable_steady_tick(Duration::from_millis(100));
         self
     }
 
-    /// Writes a line if it is time for one. Whoever closed standard error does not want it.
+    /// Writes a line if one is due. A closed standard error is ignored.
     fn line(&mut self, text: impl FnOnce() -> String) {
         if self.pace.as_mut().is_some_and(|pace| pace.is_due(Instant::now())) {
             let _ = writeln!(stderr(), "{}", text());
@@ -64,7 +64,7 @@ fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).expect("the templates of this file are valid")
 }
 
-/// When it is time for another line.
+/// When the next line is due.
 struct Pace {
     last: Instant,
 }
@@ -92,7 +92,7 @@ impl LearningBar {
         LearningBar { display: Display::new(None, "{spinner}").ticking(), pass: None, since: Instant::now() }
     }
 
-    /// Shows how far learning is.
+    /// Shows the progress of learning.
     pub fn tell(&mut self, progress: Progress) {
         let bar = &self.display.bar;
         if self.pass != Some(progress.pass) {
@@ -116,7 +116,7 @@ impl LearningBar {
         self.display.line(|| learning(&progress, elapsed));
     }
 
-    /// Takes the bar away, as dropping it does.
+    /// Removes the bar, as dropping it does.
     pub fn finish(self) {}
 }
 
@@ -128,7 +128,7 @@ fn name(pass: Pass) -> &'static str {
     }
 }
 
-/// A pass in one line, so long after it began.
+/// A pass in one line, after some time.
 fn learning(progress: &Progress, elapsed: Duration) -> String {
     let (name, episodes) = (name(progress.pass), episodes(progress, elapsed));
     match progress.total {
@@ -145,7 +145,7 @@ fn episodes(progress: &Progress, elapsed: Duration) -> String {
     format!("{}, {} episodes/s", plural(progress.episodes, "episode"), count(rate.round() as u64))
 }
 
-/// How long the rest takes at the same speed.
+/// Remaining time at the same speed.
 fn left(done: u64, total: u64, elapsed: Duration) -> String {
     let rest = total.saturating_sub(done) as f64 / done.max(1) as f64;
     let seconds = (elapsed.as_secs_f64() * rest).round() as u64;
@@ -165,14 +165,14 @@ pub struct RoundsBar {
 }
 
 impl RoundsBar {
-    /// So many rounds of something.
+    /// A bar for a number of rounds.
     pub fn new(what: &'static str, rounds: u64) -> RoundsBar {
         let display = Display::new(Some(rounds), "{prefix:9} {bar:30} {pos}/{len} rounds, {eta} left");
         display.bar.set_prefix(what);
         RoundsBar { display, what, rounds, since: Instant::now() }
     }
 
-    /// Shows how many rounds are done.
+    /// Shows the number of completed rounds.
     pub fn tell(&mut self, done: u64) {
         self.display.bar.set_position(done);
         let (what, rounds, elapsed) = (self.what, self.rounds, self.since.elapsed());
@@ -180,11 +180,11 @@ impl RoundsBar {
         self.display.line(line);
     }
 
-    /// Takes the bar away, as dropping it does.
+    /// Removes the bar, as dropping it does.
     pub fn finish(self) {}
 }
 
-/// Shows how well the latest round of refinement foretells.
+/// Shows the log-likelihood of the latest round of refinement.
 pub struct RefiningBar(Display);
 
 impl RefiningBar {
@@ -202,13 +202,13 @@ impl RefiningBar {
         self.0.line(|| format!("refining: {text}"));
     }
 
-    /// Takes the line away, as dropping it does.
+    /// Removes the line, as dropping it does.
     pub fn finish(self) {}
 }
 
 /// Follows a recipe: the passes of learning, the rounds of refinement, the models of an ensemble.
 pub struct FittingBar {
-    /// Where work goes on from.
+    /// The folder of the checkpoint.
     folder: Option<PathBuf>,
     stage: StageBar,
 }
@@ -225,7 +225,7 @@ impl FittingBar {
         FittingBar { folder, stage: StageBar::Learning(LearningBar::new()) }
     }
 
-    /// Shows how far fitting is.
+    /// Shows the progress of fitting.
     pub fn tell(&mut self, progress: FitProgress) {
         match (progress, &mut self.stage) {
             (FitProgress::Learning(progress), StageBar::Learning(bar)) => bar.tell(progress),
@@ -233,7 +233,7 @@ impl FittingBar {
             (FitProgress::Ensemble(done, _), StageBar::Ensemble(bar)) => bar.tell(done as u64),
             (FitProgress::Resumed(done), _) => {
                 let done = format!("{} of EM done", plural(done as u64, "round"));
-                self.folder.iter().for_each(|folder| say_resumed(folder, &done));
+                self.folder.iter().for_each(|folder| report_resumed(folder, &done));
             }
             _ => {
                 self.stage = match progress {
@@ -246,11 +246,11 @@ impl FittingBar {
         }
     }
 
-    /// Takes the bar away, as dropping it does.
+    /// Removes the bar, as dropping it does.
     pub fn finish(self) {}
 }
 
-/// Shows what a search tries.
+/// Shows the progress of a search.
 pub struct SearchBar(Display);
 
 impl SearchBar {
@@ -259,12 +259,12 @@ impl SearchBar {
         SearchBar(Display::new(None, "search    {spinner} {msg}").ticking())
     }
 
-    /// Shows how far it is.
+    /// Shows the progress.
     pub fn tell(&mut self, progress: SearchProgress) {
         let phase = match progress.phase {
-            Phase::Coarse => "far and wide",
-            Phase::Combined => "the best combined",
-            Phase::Finer => "around the best",
+            Phase::Coarse => "coarse search",
+            Phase::Combined => "combinations of the best",
+            Phase::Finer => "refinement around the best",
             Phase::Final => "the best on all folds",
         };
         let SearchProgress { done, of, gain, .. } = progress;
@@ -273,11 +273,11 @@ impl SearchBar {
         self.0.line(|| format!("search: {text}"));
     }
 
-    /// Takes the line away, as dropping it does.
+    /// Removes the line, as dropping it does.
     pub fn finish(self) {}
 }
 
-/// Shows how close the bounds of a planner are.
+/// Shows the bounds of a planner.
 pub struct SolvingBar {
     display: Display,
     since: Instant,
@@ -285,7 +285,7 @@ pub struct SolvingBar {
 }
 
 impl SolvingBar {
-    /// It will stop by itself at the limit.
+    /// The planner stops at the limit.
     pub fn new(limit: Duration) -> SolvingBar {
         SolvingBar { display: Display::new(None, "solving   {spinner} {msg}").ticking(), since: Instant::now(), limit }
     }
@@ -308,17 +308,17 @@ mod tests {
     fn lines_are_far_apart() {
         let start = Instant::now();
         let mut pace = Pace { last: start };
-        let said: Vec<u64> = (0..120).filter(|&s| pace.is_due(start + Duration::from_secs(s))).collect();
-        assert_eq!(said, [30, 60, 90]);
+        let due: Vec<u64> = (0..120).filter(|&s| pace.is_due(start + Duration::from_secs(s))).collect();
+        assert_eq!(due, [30, 60, 90]);
     }
 
     #[test]
-    fn a_line_tells_how_far_how_fast_and_how_long() {
+    fn a_line_shows_steps_done_speed_and_time_left() {
         let minute = Duration::from_secs(60);
         let progress = Progress { pass: Pass::Moments, episodes: 300_000, steps: 12_000_000, total: Some(60_000_000) };
         let plain = |progress| learning(&progress, minute).replace('\u{2009}', " ");
-        let said = "moments: 12 000 000 of 60 000 000 steps, 300 000 episodes, 5 000 episodes/s, 4 min left";
-        assert_eq!(plain(progress), said);
+        let expected = "moments: 12 000 000 of 60 000 000 steps, 300 000 episodes, 5 000 episodes/s, 4 min left";
+        assert_eq!(plain(progress), expected);
         let progress = Progress { pass: Pass::Survey, total: None, ..progress };
         assert_eq!(plain(progress), "reading: 12 000 000 steps, 300 000 episodes, 5 000 episodes/s");
     }

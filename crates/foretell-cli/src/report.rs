@@ -1,4 +1,4 @@
-//! Tables and numbers as people read them.
+//! Tables and numbers for people.
 
 use std::io::{self, Write};
 
@@ -30,7 +30,7 @@ pub fn flag(parameter: &str) -> String {
     format!("--{}", parameter.replace('_', "-"))
 }
 
-/// A text of the library, which names parameters in backticks, for people who give flags.
+/// A text of the library, with parameters in backticks replaced by flags.
 pub fn with_flags(text: &str) -> String {
     let is_parameter = |word: &str| !word.is_empty() && word.bytes().all(|c| c.is_ascii_lowercase() || c == b'_');
     let parts: Vec<&str> = text.split('`').collect();
@@ -59,7 +59,7 @@ pub fn count(n: u64) -> String {
     text
 }
 
-/// A number as this module writes it, or the dash where there is none.
+/// A number as this module writes it, or the dash for a missing one.
 fn is_number(cell: &str) -> bool {
     cell == "–" || cell.replace('\u{2009}', "").trim_end_matches(" %").parse::<f64>().is_ok()
 }

@@ -1,4 +1,4 @@
-//! What `foretell agent` did, as its `--json` tells and `foretell report` reads.
+//! The report of `foretell agent --json`, which `foretell report` reads.
 
 use foretell::judge::Tested;
 use foretell::{Agent, AgentParams, LearnParams, PlanParams, Returns, Trajectory};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// A run of the agent.
 #[derive(Serialize, Deserialize)]
 pub struct Run {
-    /// Of the program.
+    /// Version of the program.
     pub version: String,
     pub domain: String,
     pub seed: u64,
@@ -15,15 +15,15 @@ pub struct Run {
     /// How episodes were sampled.
     pub sampling: AgentParams,
     pub learning: LearnParams,
-    /// As the logs decided what was left open.
+    /// With automatic choices resolved.
     pub planning: PlanParams,
     pub rounds: Vec<Round>,
     pub test: TestOf,
     pub policies: Vec<Tested>,
-    /// What one could earn at most who saw the state.
+    /// Upper bound on the discounted return, even of a policy that sees the state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub discounted_bound: Option<f64>,
-    /// Where the policy is.
+    /// The file of the policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<PolicyFile>,
 }
@@ -50,13 +50,13 @@ pub struct Round {
     pub number: usize,
     /// Episodes sampled so far.
     pub episodes: usize,
-    /// What was earned while this round sampled.
+    /// Returns of the episodes sampled in this round.
     pub sampled: Returns,
-    /// What its plan is worth by its own estimate.
+    /// The plan's own estimate of its value.
     pub value: Option<f64>,
 }
 
-/// What the rounds of an agent sampled and promised.
+/// The returns and estimated values of an agent's rounds.
 pub fn rounds(params: &AgentParams, agent: &Agent<'_>, discount: f64) -> Vec<Round> {
     let shares = shared_out(params, agent.episodes());
     let round = |(i, (episodes, &value)): (usize, (&[Trajectory], &Option<f64>))| {
@@ -89,11 +89,11 @@ mod tests {
         let planning = PlanParams { rounds: 3, trees: 2, ..PlanParams::default() };
         let mut agent = Agent::new(&tiger, params.clone(), learning, planning, Seed(1)).unwrap();
         let values: Vec<f64> = agent.by_ref().map(|round| round.unwrap().fitted.unwrap().start_value).collect();
-        let told = rounds(&params, &agent, 1.0);
-        let counts: Vec<(usize, usize, u64)> = told.iter().map(|r| (r.number, r.episodes, r.sampled.episodes)).collect();
+        let reported = rounds(&params, &agent, 1.0);
+        let counts: Vec<(usize, usize, u64)> = reported.iter().map(|r| (r.number, r.episodes, r.sampled.episodes)).collect();
         assert_eq!(counts, [(1, 12, 12), (2, 22, 10), (3, 32, 10)]);
         let second = Returns::of(agent.episodes()[12..22].iter().cloned(), 1.0);
-        assert_eq!(told[1].sampled, second);
-        assert_eq!(told.iter().map(|r| r.value.unwrap()).collect::<Vec<_>>(), values);
+        assert_eq!(reported[1].sampled, second);
+        assert_eq!(reported.iter().map(|r| r.value.unwrap()).collect::<Vec<_>>(), values);
     }
 }

@@ -1,4 +1,4 @@
-//! What the screens on the terminal have in common.
+//! Common parts of the terminal screens.
 
 pub mod play;
 pub mod watch;
@@ -19,14 +19,14 @@ use crate::game::{Game, reward};
 const FRAME: u16 = 4;
 const FRAME_ROWS: u16 = 2;
 
-/// Whether to go on.
+/// Whether to continue.
 #[derive(Debug, PartialEq)]
 enum Then {
     Continue,
     Quit,
 }
 
-/// Takes the terminal, and gives it back whatever happens.
+/// Takes over the terminal, and always restores it.
 fn on_terminal(show: impl FnOnce(&mut DefaultTerminal) -> io::Result<()>) -> io::Result<()> {
     let mut terminal = ratatui::try_init()?;
     let shown = show(&mut terminal);
@@ -47,12 +47,12 @@ fn quits(key: KeyEvent) -> bool {
     key.code == KeyCode::Esc || key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL)
 }
 
-/// The name of a domain and what it is about.
+/// The name of a domain and its description.
 fn heading(domain: &Domain) -> Line<'_> {
     Line::from(vec![domain.name.as_str().bold(), "  ".into(), domain.story.as_str().dim()])
 }
 
-/// Two lines on how the game stands.
+/// Two lines with the state of the game.
 fn standing(game: &Game<'_>) -> Vec<Line<'static>> {
     let best = game.best().map_or("–".to_string(), reward);
     vec![
@@ -70,14 +70,14 @@ fn block(title: &str) -> Block<'_> {
     Block::bordered().border_type(BorderType::Rounded).padding(Padding::horizontal(1)).title(format!(" {title} "))
 }
 
-/// Draws what is hidden from the agent; of a map that is too large, the part around the agent.
+/// Draws the hidden state; of a map that is too large, the part around the agent.
 fn draw_hidden(frame: &mut Frame<'_>, area: Rect, hidden: &str) {
     let text = picture(hidden);
     let size = [text.height() as u16, text.width() as u16];
     let shown = [area.height.saturating_sub(FRAME_ROWS), area.width.saturating_sub(FRAME)];
     let [row, column] = agent(hidden).unwrap_or_default();
     let (down, right) = (first_shown(row, size[0], shown[0]), first_shown(column, size[1], shown[1]));
-    frame.render_widget(Paragraph::new(text).scroll((down, right)).block(block("what is hidden")), area);
+    frame.render_widget(Paragraph::new(text).scroll((down, right)).block(block("hidden state")), area);
 }
 
 /// The row and the column, on the screen, of the agent on a map.
@@ -92,7 +92,7 @@ fn first_shown(here: u16, size: u16, shown: u16) -> u16 {
     here.saturating_sub(shown / 2).min(size.saturating_sub(shown))
 }
 
-/// One line of text is not a map, but the name of a state.
+/// Whether the text is a map: a single line is the name of a state.
 fn is_map(picture: &str) -> bool {
     picture.trim_end().contains('\n')
 }
@@ -106,7 +106,7 @@ fn picture(text: &str) -> Text<'static> {
     Text::from(text.lines().map(line).collect::<Vec<_>>())
 }
 
-/// A mark of a picture, two columns wide since a terminal's cells are twice as high as wide.
+/// A mark of a picture, two columns wide, since the cells of a terminal are twice as high as wide.
 fn cell(mark: char) -> Span<'static> {
     let bright = |color| Style::new().fg(color).add_modifier(Modifier::BOLD);
     let wall = |color| ("██".to_string(), Style::new().fg(color));

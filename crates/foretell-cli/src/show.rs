@@ -1,4 +1,5 @@
-//! A policy acting in a domain, and what it thinks of it: the state of the show, without any input or output.
+//! A policy acting in a domain, with its predictions and action values; without any input or
+//! output.
 
 use foretell::plan::{Greedy, Translated};
 use foretell::{
@@ -7,35 +8,35 @@ use foretell::{
 
 use crate::game::Game;
 
-/// A policy that plays, one episode after the other.
+/// A policy that acts in one episode after the other.
 pub struct Show<'a> {
     pub game: Game<'a>,
     pub plan: &'a Plan,
     policy: Translated<Greedy>,
-    /// What the model expects, if the policy has one.
+    /// State of the model, if the policy has one.
     state: Option<PredictiveState<&'a Model>>,
     rng: Rng,
     thought: Thought,
     seen: Option<Seen>,
 }
 
-/// What the policy thinks before it acts.
+/// What the policy computes before it acts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Thought {
-    /// What it will do.
+    /// The action it will take.
     pub action: Action,
-    /// Q̂ of each action of the domain, where it is known.
+    /// Q̂ of each action of the domain, if known.
     pub values: Vec<Option<f64>>,
     /// P(o ‖ a) of each observation of the policy's alphabet, if it has a model.
     pub expected: Option<Vec<f64>>,
 }
 
-/// What the policy made of the last observation.
+/// The last observation from the policy's point of view.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Seen {
-    /// In its own alphabet, or beyond it.
+    /// Its symbol in the policy's alphabet, or an index beyond it.
     pub own: Observation,
-    /// The probability it had given to it, if it has a model.
+    /// Its predicted probability, if the policy has a model.
     pub given: Option<f64>,
 }
 
@@ -75,28 +76,29 @@ impl<'a> Show<'a> {
         }
     }
 
-    /// About the step to come; once the episode is over, what it thought before the last.
+    /// The assessment before the next step; after the end of the episode, that before the last
+    /// step.
     pub fn thought(&self) -> &Thought {
         &self.thought
     }
 
-    /// Nothing at the start of an episode.
+    /// The last observation; none at the start of an episode.
     pub fn seen(&self) -> Option<Seen> {
         self.seen
     }
 
-    /// What its model believes of the hidden state before the step to come, where it was refined.
+    /// The belief over hidden states before the next step, if the model is refined.
     pub fn belief(&self) -> Option<&[f64]> {
         self.plan.model()?.latent()?;
         self.state.as_ref().map(Filter::state)
     }
 
-    /// How often its model lost track since the show began.
+    /// How often the filter was lost so far.
     pub fn lost(&self) -> u64 {
         self.state.as_ref().map_or(0, PredictiveState::lost)
     }
 
-    /// Whether the policy met an observation, of its own alphabet or beyond, in its logs.
+    /// Whether an observation was in the logs that the policy was trained on.
     pub fn knows(&self, own: Observation) -> bool {
         own.index() < self.plan.alphabet().observations().len()
     }
@@ -104,7 +106,8 @@ impl<'a> Show<'a> {
     fn think(&mut self) {
         let action = self.policy.act(&mut self.rng);
         let own_values = self.policy.inner().values();
-        // An action that was never taken in the logs has no value, like one that the policy does not know.
+        // An action that was never taken in the logs has no value, nor has one that the policy does
+        // not know.
         let value = |a| self.policy.own_action(Action(a)).map(|own| own_values[own.index()]).filter(|q| q.is_finite());
         let values = (0..self.game.domain.alphabet().actions().len() as u32).map(value).collect();
         let own = self.policy.own_action(action);

@@ -12,7 +12,7 @@ fn a_diagnosis_is_said_in_words() {
     insta::assert_snapshot!(said);
     assert_eq!(folder.names(), ["tiger.csv", "tiger.svg"]);
     let picture = String::from_utf8(folder.read("tiger.svg")).unwrap();
-    assert!(picture.contains("suggested rank 2") && picture.contains("chance, 99 %"));
+    assert!(picture.contains("suggested rank 2") && picture.contains("noise, 99 %"));
 }
 
 #[test]
@@ -43,8 +43,11 @@ fn mistakes_have_messages_that_help() {
         (ran.code, ran.err)
     };
     assert_eq!(said(&["--plot", "walks.pdf"]), (1, "error: cannot draw walks.pdf: the name must end in .svg or .png\n".into()));
-    assert_eq!(said(&["--rank", "0"]), (1, "error: rank = 0: must be at least 1\n".into()));
+    assert_eq!(said(&["--rank", "0"]), (1, "error: --rank 0: must be at least 1\n".into()));
     let (code, err) = said(&["--max-test-length", "13"]);
-    assert!(code == 1 && err.contains("no episode is longer than 13 steps") && err.contains("smaller max_test_length"), "{err}");
+    assert!(
+        code == 1 && err.contains("no episode is longer than 13 steps") && err.contains("smaller --max-test-length"),
+        "{err}"
+    );
     assert_eq!(folder.names(), ["walks.csv"]);
 }

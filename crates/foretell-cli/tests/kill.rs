@@ -45,7 +45,7 @@ impl<'a> Work<'a> {
             let child = self.folder.spawn(&[&self.command, &CHECKPOINT[..]].concat());
             let ran = self.watch(child, after).wait_with_output().unwrap();
             let said = String::from_utf8(ran.stderr).unwrap();
-            resumed += usize::from(said.starts_with("goes on from checkpoint: "));
+            resumed += usize::from(said.starts_with("resuming from checkpoint: "));
             match ran.status.code() {
                 None => killed += 1,
                 Some(code) => {

@@ -35,8 +35,8 @@ fn a_page_tells_of_a_model_what_score_and_inspect_tell() {
     assert_eq!(line("this model"), enough(&score["horizons"]));
     assert_eq!(line("exact model"), enough(&score["truth"]));
     assert_eq!(line("n-gram, 2 steps"), enough(&score["baselines"]["ngram-2"]));
-    assert_eq!(line("action alone"), enough(&score["baselines"]["ngram-0"]));
-    assert_eq!(line("all alike"), enough(&score["baselines"]["uniform"]));
+    assert_eq!(line("action only"), enough(&score["baselines"]["ngram-0"]));
+    assert_eq!(line("uniform"), enough(&score["baselines"]["uniform"]));
     assert_eq!(foresight["calibration"][3]["observed"], score["calibration"][3]["observed"]);
     let in_logs = &told["data"]["here"];
     assert_eq!((&in_logs["episodes"], &in_logs["lengths"]), (&seen["episodes"], &seen["lengths"]));
@@ -54,14 +54,14 @@ fn a_page_tells_of_a_model_what_score_and_inspect_tell() {
 fn a_page_says_how_to_get_what_it_does_not_hold() {
     let folder = Folder::with_model();
     let said = folder.ok(&["report", "model.safetensors", "-o", "page.html"]);
-    assert!(said.contains("not on the page:") && said.contains("--logs LOGS"), "{said}");
+    assert!(said.contains("missing from the page:") && said.contains("--logs LOGS"), "{said}");
     let told = data(&String::from_utf8(folder.read("page.html")).unwrap());
     for part in ["foresight", "episodes", "data"] {
         assert!(told[part]["missing"].as_str().unwrap().contains("--logs"), "{part}");
     }
     assert!(told.get("earned").is_none(), "a model earns nothing");
     let full = folder.ok(&["report", "model.safetensors", "--logs", "heldout.csv", "-o", "page.html"]);
-    assert!(!full.contains("not on the page"), "{full}");
+    assert!(!full.contains("missing from the page"), "{full}");
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn a_policy_is_shown_at_work_and_beside_others() {
         &["policy.safetensors", "--logs", "unrewarded.csv", "--domain", "colored-gridworld", "--test-episodes", "20"],
     );
     let why = without["estimates"]["missing"].as_str().unwrap();
-    assert!(why.contains("cannot be told"), "no rewards, no estimate, but a page: {why}");
+    assert!(why.contains("cannot be estimated"), "no rewards, no estimate, but a page: {why}");
 }
 
 #[test]
@@ -178,13 +178,17 @@ fn what_cannot_be_reported_on_is_refused_with_a_remedy() {
     let folder = Folder::with_model();
     folder.write("other.json", "{\"a\": 1}");
     folder.write("old.json", "{\"policies\": []}");
-    let remedy = "give a file that `foretell learn`, `refine`, `plan` or `agent` wrote, or what `foretell agent --json` printed";
+    let remedy = "give a file that `foretell learn`, `refine`, `plan` or `agent` wrote, or the output of `foretell agent --json`";
     let cases: [(&[&str], i32, &[&str]); 10] = [
-        (&["heldout.csv", "-o", "page.html"], 1, &["heldout.csv: neither a model, nor a policy, nor a run", remedy]),
-        (&["other.json", "-o", "page.html"], 1, &["JSON, but not what `foretell agent --json` prints", remedy]),
+        (&["heldout.csv", "-o", "page.html"], 1, &["heldout.csv: neither a model, a policy nor a run", remedy]),
+        (&["other.json", "-o", "page.html"], 1, &["JSON, but not the output of `foretell agent --json`", remedy]),
         (&["old.json", "-o", "page.html"], 1, &["a run of another version", remedy]),
         (&["missing.json", "-o", "page.html"], 1, &["cannot read missing.json"]),
-        (&["model.safetensors", "--domain", "tiger", "-o", "page.html"], 1, &["is a model, which does not act", "--logs LOGS"]),
+        (
+            &["model.safetensors", "--domain", "tiger", "-o", "page.html"],
+            1,
+            &["is a model, and only policies act in a domain", "--logs LOGS"],
+        ),
         (&["model.safetensors", "--logs", "heldout.csv", "--truth", "pocman", "-o", "page.html"], 1, &["no exact model"]),
         (&["model.safetensors", "--logs", "missing.csv", "-o", "page.html"], 1, &["missing.csv"]),
         (&["model.safetensors", "-o", "model.safetensors"], 1, &["would be overwritten"]),

@@ -80,9 +80,9 @@ fn the_table_says_what_was_chosen_and_what_to_type_next() {
     let said = folder.ok(&search(&["--plan", "2"]));
     for words in [
         "candidates compared on 400 episodes",
-        "gain over the start",
+        "gain over the base",
         "→",
-        "policies are worth",
+        "values of their policies",
         "next: foretell learn walks.csv --config best.toml",
     ] {
         assert!(said.contains(words), "{words:?} is not in {said}");
@@ -100,8 +100,8 @@ fn bad_requests_are_refused_before_any_work() {
     refused(&["search", "walks.csv", "-o", "-"], "standard output has the report; name a file");
     refused(&["search", "walks.csv", "-o", "walks.csv"], "is one of the logs");
     refused(&search(&["--plot", "sweep.gif"]), "must end in .svg or .png");
-    refused(&["search", "walks.csv", "-o", "best.toml", "--budget", "-1"], "give seconds");
-    refused(&["search", "walks.csv", "-o", "best.toml", "--folds", "1"], "folds = 1: must be at least 2");
+    refused(&["search", "walks.csv", "-o", "best.toml", "--budget", "-1"], "give a number of seconds");
+    refused(&["search", "walks.csv", "-o", "best.toml", "--folds", "1"], "--folds 1: must be at least 2");
     refused(&["search", "walks.csv", "-o", "best.toml", "--folds", "300"], "too few to hold out one of 300 parts");
     refused(&["search", "walks.csv", "-o", "best.toml", "--seed", "9223372036854775808"], "use a smaller seed");
     fs::write(folder.path("bad.toml"), "rank = 5\nrnak = 6\n").unwrap();

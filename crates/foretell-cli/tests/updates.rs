@@ -50,7 +50,7 @@ fn memory_decides_which_moments_are_kept() {
     // An update may find too little memory as well; what is exact becomes compressed only if that is wanted.
     let update = ["update", "other.safetensors", "heldout.csv", "-o", "other.safetensors", "--memory", "1000", "--json"];
     let refused = folder.run(&update, b"");
-    assert!(refused.code == 1 && refused.err.contains("update --compress"), "{}", refused.err);
+    assert!(refused.code == 1 && refused.err.contains("compress them with --compress"), "{}", refused.err);
     let updated = parsed(&folder.ok(&[&update[..], &["--compress"]].concat()));
     assert_eq!((&updated["moments"], &updated["episodes"]), (&json!("compressed"), &json!(360)));
     let said = folder.ok(&["update", "other.safetensors", "heldout.csv", "-o", "again.safetensors"]);
@@ -70,7 +70,7 @@ fn what_an_update_cannot_carry_over_is_said() {
     let flags = ["--keep-moments", "--refine", "--em-rounds", "2"];
     folder.ok(&[&["learn", "walks.csv", "-o", "model.safetensors"], &SMALL[..], &flags].concat());
     let said = folder.ok(&["update", "model.safetensors", "walks.csv", "-o", "more.safetensors"]);
-    assert!(said.contains("refined    left out") && said.contains("`foretell refine` does it again"), "{said}");
+    assert!(said.contains("refined    dropped") && said.contains("run `foretell refine` again"), "{said}");
     folder.ok(&["refine", "more.safetensors", "walks.csv", "-o", "refined.safetensors", "--em-rounds", "2"]);
     folder.ok(&["update", "refined.safetensors", "walks.csv", "-o", "again.safetensors"]); // refining keeps the moments
 }

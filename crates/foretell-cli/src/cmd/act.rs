@@ -9,9 +9,10 @@ use crate::report;
 
 /// Let a policy choose actions for another program
 ///
-/// Writes the first action; then, for each observation read from standard input, one on each line, the next. An empty line
-/// begins a new episode. The answer comes at once, so a program can hold the pipe open. `?` stands for an observation that is
-/// missing; where the policy observes rewards, they come with it, as in `growl(-1)`.
+/// Writes the first action. Then reads observations from standard input, one per line, and writes
+/// the next action after each, without buffering. An empty line starts a new episode. `?` is a
+/// missing observation. If the policy was learned with --observe-reward, append the reward to the
+/// observation, as in `growl(-1)`.
 #[derive(clap::Args)]
 pub struct Args {
     /// A policy that `foretell plan` or `foretell agent` wrote
@@ -31,13 +32,13 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             "" => policy.reset(),
             "?" => policy.observe(ActionObservation { action, observation: unknown }),
             name => {
-                // However the reward is written.
+                // The reward may be written with any number of digits.
                 let symbol = ObservationSymbol { name: name.to_string(), terminal: false };
-                let told = symbol.split_reward().filter(|_| alphabet.observes_rewards());
-                let name = &told.map_or(symbol, |(plain, reward)| plain.with_reward(reward)).name;
-                // Whoever tells that the episode has ended begins a new one with an empty line.
+                let with_reward = symbol.split_reward().filter(|_| alphabet.observes_rewards());
+                let name = &with_reward.map_or(symbol, |(plain, reward)| plain.with_reward(reward)).name;
+                // After the end of an episode the caller starts a new one with an empty line.
                 let observation = alphabet.observation(name).or(alphabet.terminal_observation(name)).unwrap_or_else(|| {
-                    eprintln!("line {number}: observation {name:?} was never met in the logs of the policy");
+                    eprintln!("line {number}: observation {name:?} is not in the logs that the policy was trained on; treated as unknown");
                     unknown
                 });
                 policy.observe(ActionObservation { action, observation });

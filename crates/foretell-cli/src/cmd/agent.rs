@@ -10,46 +10,47 @@ use foretell::store::digest;
 use foretell::{Agent, AgentOverrides, AgentParams, Error, LearnParams, Plan, PlanParams, Seed, agent, domains};
 use serde_json::json;
 
-use crate::checkpoint::{self, CheckpointArgs, say_resumed};
+use crate::checkpoint::{self, CheckpointArgs, report_resumed};
 use crate::run::{self, PolicyFile, Run, TestOf};
 use crate::{output, plot, report};
 
-/// What our own policy is called in the table.
+/// The name of our own policy in the table.
 pub const OWN: &str = "foretell";
 
-/// Do everything from nothing: sample a domain, learn a model, plan, and compare with baselines
+/// Run the whole loop in a domain: sample episodes, learn a model, plan, and compare with baselines
 #[derive(clap::Args)]
 pub struct Args {
     /// A built-in domain (see `foretell domains`), a .POMDP file or the map of a maze
     #[arg(value_name = "DOMAIN", default_value = "colored-gridworld")]
     domain: String,
-    /// Recipe to start from
+    /// Parameters to start from
     #[arg(long, value_enum, default_value_t = super::Preset::Default)]
     preset: super::Preset,
     #[command(flatten)]
     overrides: AgentOverrides,
-    /// A policy that acts while episodes are sampled, in place of --sampling; --epsilon of its actions are random
+    /// File of a policy that samples episodes instead of --sampling; each of its actions is random
+    /// with probability --epsilon
     #[arg(long, value_name = "POLICY")]
     sampling_policy: Option<PathBuf>,
-    /// Let rewards be part of observations, for where they tell more than observations do
+    /// Make rewards part of observations, for rewards that carry information of their own
     #[arg(long)]
     observe_reward: bool,
-    /// How much is taken off the reward of what was rarely tried, as in `foretell plan`
+    /// Penalty on untried actions, in standard deviations of the reward, as in `foretell plan`
     #[arg(long, default_value_t = 0.0, value_name = "K")]
     pessimism: f64,
     /// Discount of planning [default: the domain's, at most 0.99]
     #[arg(long, value_name = "G")]
     discount: Option<f64>,
-    /// Episodes in which policies are tested
+    /// Number of test episodes for each policy
     #[arg(long, default_value_t = 10_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     test_episodes: u64,
-    /// Seed of everything
+    /// Seed of the whole run
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// File to write the policy to
     #[arg(short, long, value_name = "POLICY")]
     output: Option<PathBuf>,
-    /// Draw what the policies earn, as .svg or .png
+    /// Plot the returns of the policies to this file, .svg or .png
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
     #[command(flatten)]
@@ -95,7 +96,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         agent = agent.checkpointed(checkpoint)?;
     }
     if let Some(folder) = resumed {
-        say_resumed(&folder, &format!("{} of {rounds} rounds done", agent.rounds()));
+        report_resumed(&folder, &format!("{} of {rounds} rounds done", agent.rounds()));
     }
     if !args.json {
         report::say(format!("{}: {}", domain.name, domain.story))?;
@@ -105,7 +106,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         if stderr().is_terminal() {
             let value = round.fitted.map_or(f64::NAN, |fitted| fitted.start_value);
             let episodes = report::plural(round.episodes as u64, "episode");
-            eprintln!("round {} of {rounds}: {episodes} sampled, value {value:.3} by its own estimate", round.number);
+            eprintln!("round {} of {rounds}: {episodes} sampled, estimated value {value:.3}", round.number);
         }
     }
     let plan = agent.plan().expect("an agent has at least one round");
@@ -140,7 +141,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         policy: args.output.as_ref().map(|path| policy_file(path, plan)),
     };
     if let Some(path) = &args.plot {
-        let title = format!("What policies earn in {}", domain.name);
+        let title = format!("Returns of policies in {}", domain.name);
         foretell_plots::save(&[plot::returns(&title, &report.policies, report.discounted_bound)], path)?;
     }
     if args.json { report::json(&report) } else { show(&report, &args) }?;
@@ -162,24 +163,24 @@ fn show(report: &Run, args: &Args) -> anyhow::Result<()> {
     report::say("")?;
     report::say(report::table(&["policy", "return", "±", "discounted", "±", "steps", "ended"], rows))?;
     if let Some(bound) = report.discounted_bound {
-        report::say(format!("\nNobody can earn more than {bound:.3} (discounted), even seeing the state."))?;
+        report::say(format!("\nNo policy can earn more than {bound:.3} (discounted), even one that sees the state."))?;
     }
     let earned = |t: &Tested| t.returns.discounted_return;
     if let Some(own) = report.policies.iter().position(|t| t.policy == OWN) {
         let better = report.policies[..own].iter().max_by(|a, b| earned(a).total_cmp(&earned(b)));
         if let Some(better) = better.filter(|t| earned(t) > earned(&report.policies[own])) {
             report::say(format!(
-                "Here \"{}\" earned more than {OWN}: use it, or try other --episodes, --agent-rounds or --seed.",
+                "\"{}\" earned more than {OWN} here: use it, or try other --episodes, --agent-rounds or --seed.",
                 better.policy
             ))?;
         }
     }
     let tests = report::plural(args.test_episodes, "episode");
     report::say(format!(
-        "± is half a 95 % interval over {tests}; another --seed samples and learns anew. All of it took {:.1} s.",
+        "± is half the width of a 95 % interval over {tests}, for this --seed only. Total time {:.1} s.",
         report.seconds
     ))?;
-    for (what, path) in [("policy", &args.output), ("picture", &args.plot)] {
+    for (what, path) in [("policy", &args.output), ("plot", &args.plot)] {
         if let Some(path) = path {
             report::say(format!("{what} in {}", path.display()))?;
         }

@@ -12,14 +12,16 @@ use crate::input::LogArgs;
 use crate::progress::LearningBar;
 use crate::{output, report};
 
-/// Measure what can be learned from logs: what was tried, how sparse they are, what rank and projection they support, how errors grow
+/// Measure what can be learned from logs: coverage, sparsity, supported rank and projection size,
+/// error growth
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
     input: LogArgs,
     #[command(flatten)]
     recipe: RecipeArgs,
-    /// Draw the spectrum with its noise, how fast eigenvalues fall, and how well each step is foretold, to a file, .svg or .png
+    /// Plot the spectrum with its noise level, the decay of eigenvalues and the prediction of each
+    /// step to this file, .svg or .png
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
     /// Print JSON
@@ -48,7 +50,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Directions worth drawing: twice as many as are used or suggested.
+/// Number of directions to draw: twice as many as are used or suggested.
 fn drawn(found: &Diagnosis) -> usize {
     let used = found.params.rank.max(found.spectrum.rank.unwrap_or(0));
     found.spectrum.values.len().min((2 * used).max(10))
@@ -62,7 +64,7 @@ fn numbered(values: &[f64]) -> impl Iterator<Item = (f64, f64)> {
     values.iter().enumerate().map(|(i, &value)| ((i + 1) as f64, value))
 }
 
-/// Singular values, what chance alone would make of them, and where they meet.
+/// Singular values, those of pure noise, and the suggested rank.
 fn spectrum(found: &Diagnosis) -> Figure {
     let (s, drawn) = (&found.spectrum, drawn(found));
     let floor = s.floor.iter().filter(|floor| floor.direction <= drawn).map(|floor| (floor.direction as f64, floor.value));
@@ -70,15 +72,15 @@ fn spectrum(found: &Diagnosis) -> Figure {
     let used = (Some(found.params.rank) != s.rank)
         .then(|| Mark { at: found.params.rank as f64, name: format!("rank used {}", found.params.rank) });
     Figure::from(Chart {
-        title: "What the past tells about the future".into(),
+        title: "Dependence of the future on the past".into(),
         x: Axis::new("direction"),
         y: Axis::log("singular value"),
-        lines: vec![line("moments", numbered(&s.values[..drawn]), Look::Dots), line("chance, 99 %", floor, Look::Dashed)],
+        lines: vec![line("moments", numbered(&s.values[..drawn]), Look::Dots), line("noise, 99 %", floor, Look::Dashed)],
         marks: suggested.into_iter().chain(used.filter(|used| used.at <= drawn as f64)).collect(),
     })
 }
 
-/// The eigenvalues of Theorem 1, and what is left out by the leading ones.
+/// The eigenvalues of Theorem 1, and the variation beyond the leading ones.
 fn decay(found: &Diagnosis) -> Figure {
     let decay = &found.decay;
     let drawn = drawn(found).min(decay.eigenvalues.len());
@@ -86,15 +88,15 @@ fn decay(found: &Diagnosis) -> Figure {
     let eigenvalues = numbered(&decay.eigenvalues[..drawn]).map(|(i, value)| (i, share(value)));
     let left_out = (1..=drawn).map(|m| (m as f64, share(decay.nu(m))));
     Figure::from(Chart {
-        title: "How fast eigenvalues fall".into(),
+        title: "Decay of eigenvalues".into(),
         x: Axis::new("direction"),
-        y: Axis::log("share of the variation"),
-        lines: vec![line("of this direction", eigenvalues, Look::Dots), line("of all behind it", left_out, Look::Line)],
+        y: Axis::log("fraction of the variation"),
+        lines: vec![line("this direction", eigenvalues, Look::Dots), line("all later directions", left_out, Look::Line)],
         marks: vec![],
     })
 }
 
-/// How well each step is foretold.
+/// Prediction of each step.
 fn by_step(found: &Diagnosis) -> Figure {
     let steps = || found.by_step.iter().filter(|step| step.episodes >= words::ENOUGH);
     let lines = vec![
@@ -102,7 +104,7 @@ fn by_step(found: &Diagnosis) -> Figure {
         line("best n-gram", steps().map(|s| (s.step as f64, s.ngram)), Look::Dashed),
     ];
     Figure::from(Chart {
-        title: "Do errors add up? Held-out steps, one by one".into(),
+        title: "Error growth: log-likelihood of each held-out step".into(),
         x: Axis::new("step of the episode"),
         y: Axis::new("mean ln P(o || a) of this step, nats"),
         lines,

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::report;
 
-/// List the built-in domains that `sample` and `score --truth` know
+/// List the built-in domains, for `sample`, `agent`, `score --truth` and others
 #[derive(clap::Args)]
 pub struct Args {
     /// Print JSON
@@ -51,7 +51,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         ]
     });
     report::say(report::table(&["domain", "states", "actions", "observations", "horizon", "discount", "story"], cells))?;
-    report::say("\nWhat stands in parentheses can be set: t-maze:length=20, rocksample:size=5,rocks=3,seed=1.")?;
-    report::say("A path works wherever a name does: a .POMDP file (Cassandra's format) or the map of a maze.")?;
+    report::say("\nNumbers in parentheses can be changed: t-maze:length=20, rocksample:size=5,rocks=3,seed=1.")?;
+    report::say("Instead of a name you can give a path: a .POMDP file (Cassandra's format) or the map of a maze.")?;
     Ok(())
 }

@@ -9,27 +9,29 @@ use serde::Serialize;
 use crate::input::LogArgs;
 use crate::report::{self, plural};
 
-/// See what a policy earns in a domain, or what logs say that it would earn
+/// Evaluate a policy in a domain, or estimate its return from logs
 #[derive(clap::Args)]
 #[command(group(clap::ArgGroup::new("where").required(true).args(["domain", "logs"])))]
 pub struct Args {
     /// A policy that `foretell plan` or `foretell agent` wrote
     #[arg(value_name = "POLICY")]
     policy: PathBuf,
-    /// Let it act here: a built-in domain (see `foretell domains`), a .POMDP file or the map of a maze
+    /// Domain to act in: a built-in one (see `foretell domains`), a .POMDP file or the map of a
+    /// maze
     #[arg(long, value_name = "DOMAIN")]
     domain: Option<String>,
-    /// Estimate it from logs alone, files, folders or quoted patterns; best those that it was not planned on. All are held in
-    /// memory, about 2 KB a step
+    /// Logs to estimate the return from: files, folders or quoted patterns, preferably not those
+    /// used for planning. They are held in memory, about 2 KB per step
     #[arg(long, value_name = "LOGS", num_args = 1..)]
     logs: Vec<PathBuf>,
-    /// Number of episodes, for each seed; with --logs, of rollouts in the policy's own model
+    /// Number of episodes for each seed; with --logs, number of rollouts in the policy's own model
     #[arg(long, default_value_t = 10_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     episodes: u64,
-    /// Steps after which an episode is cut [default: the domain's horizon, or the longest episode of the logs]
+    /// Steps after which an episode is truncated [default: the domain's horizon, or the longest
+    /// episode of the logs]
     #[arg(long, value_name = "L", value_parser = clap::value_parser!(u32).range(1..))]
     max_steps: Option<u32>,
-    /// Discount of the discounted return [default: the domain's, or that of planning]
+    /// Discount of the discounted return [default: the domain's, or that used for planning]
     #[arg(long, value_name = "G")]
     discount: Option<f64>,
     /// Number of seeds
@@ -38,7 +40,7 @@ pub struct Args {
     /// First seed
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Samples of the logs, drawn with replacement, for an interval
+    /// Number of bootstrap samples of the logs for the 95 % interval
     #[arg(long, default_value_t = 20, value_name = "B", value_parser = clap::value_parser!(u64).range(2..), conflicts_with = "domain")]
     replicates: u64,
     /// Print JSON
@@ -48,7 +50,7 @@ pub struct Args {
 
 pub fn run(args: Args) -> anyhow::Result<()> {
     if let Some(discount) = args.discount.filter(|discount| !(0.0..=1.0).contains(discount)) {
-        anyhow::bail!("discount = {discount}: must be between 0 and 1");
+        anyhow::bail!("--discount {discount}: must be between 0 and 1");
     }
     let plan = Plan::load(&args.policy)?;
     match &args.domain {
@@ -57,11 +59,12 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     }
 }
 
-/// Episodes in which unknown observations are counted, and the share of them that is worth a warning.
+/// Episodes in which unknown observations are counted, and the fraction of steps with them that
+/// gives a warning.
 const TRIAL: usize = 200;
 const MUCH_UNKNOWN: f64 = 0.02;
 
-/// All episodes together, and the seeds one by one.
+/// All episodes together, and each seed separately.
 #[derive(Serialize)]
 struct Report {
     #[serde(flatten)]
@@ -89,7 +92,7 @@ fn in_domain(args: &Args, plan: &Plan, domain: &str) -> anyhow::Result<()> {
     if unknown > MUCH_UNKNOWN {
         let share = report::percent(unknown);
         eprintln!(
-            "warning: {share} of what it sees here was never met in the logs of the policy; was it made for {}?",
+            "warning: {share} of the observations here were not in the logs that the policy was trained on; was it made for {}?",
             domain.name
         );
     }
@@ -100,7 +103,11 @@ fn in_domain(args: &Args, plan: &Plan, domain: &str) -> anyhow::Result<()> {
     report::say(format!("{} in {}", plural(all.episodes, "episode"), domain.name))?;
     report::say(format!("  return     {:.4} ± {:.4}", all.mean_return, all.ci95))?;
     report::say(format!("  discounted {:.4} ± {:.4} (discount {discount})", all.discounted_return, all.discounted_ci95))?;
-    report::say(format!("  length     {:.2} steps; {} ended by themselves", all.mean_length, report::percent(all.terminated)))?;
+    report::say(format!(
+        "  length     {:.2} steps; {} of the episodes terminated",
+        all.mean_length,
+        report::percent(all.terminated)
+    ))?;
     if args.seeds > 1 {
         let seeds: Mean = by_seed.iter().map(|returns| returns.discounted_return).collect();
         report::say(format!("  seeds      {}, standard deviation of the discounted return {:.4}", args.seeds, seeds.sd()))?;
@@ -108,10 +115,10 @@ fn in_domain(args: &Args, plan: &Plan, domain: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Steps with a reward below which logs hardly tell what can be earned.
+/// Logs with fewer rewarded steps than this give unreliable estimates.
 const FEW_REWARDS: usize = 50;
 
-/// What logs say of the policy, and whether the two estimates agree.
+/// The estimates from logs, and whether they agree.
 #[derive(Serialize)]
 struct LogReport {
     episodes: usize,
@@ -141,28 +148,27 @@ fn from_logs(args: &Args, plan: &Plan) -> anyhow::Result<()> {
 fn show(report: &LogReport) -> anyhow::Result<()> {
     let LogReport { episodes, max_steps, discount, value, .. } = report;
     let episodes = plural(*episodes as u64, "episode");
-    report::say(format!("discounted return of {max_steps} steps (discount {discount}), by {episodes} of logs"))?;
+    report::say(format!("discounted return over {max_steps} steps (discount {discount}), estimated from {episodes} of logs"))?;
     let line = |name: &str, x: &Estimate| report::say(format!("  {name:<22} {:.4} ± {:.4}", x.value, x.ci95));
-    line("the logs themselves", &Estimate { value: value.logged.discounted_return, ci95: value.logged.discounted_ci95 })?;
+    line("behaviour policy", &Estimate { value: value.logged.discounted_return, ci95: value.logged.discounted_ci95 })?;
     line("fitted-Q evaluation", &value.fitted_q)?;
     if let Some(rollouts) = &value.rollouts {
         line("rollouts in the model", rollouts)?;
     }
     let same = report::percent(value.same_action);
     report::say(format!(
-        "The policy takes the action of the logs in {same} of the steps; ± covers chance, not what trees or the model get wrong."
+        "The policy takes the logged action in {same} of the steps. ± is half the width of a 95 % interval; it covers sampling error, \
+         not errors of the trees or the model."
     ))?;
     match report.agree {
         _ if report.rewarded < FEW_REWARDS => report::say(format!(
-            "warning: only {} of these logs had a reward that is not zero, so both estimates rest on little; more logs would tell",
+            "warning: only {} of these logs had a non-zero reward, so the estimates are unreliable; give more logs",
             plural(report.rewarded as u64, "step")
         )),
         Some(false) => report::say(
-            "warning: the two estimates disagree, so trust neither; more logs, or logs nearer to what the policy does, would tell",
+            "warning: the two estimates disagree, so trust neither; give more logs, or logs of a policy closer to this one",
         ),
-        Some(true) => {
-            report::say("The two estimates do not contradict each other; both see with the model's eyes, so this is no proof.")
-        }
+        Some(true) => report::say("The two estimates are consistent. Both depend on the model, so this is not a proof."),
         None => report::say("The policy has no model, so there is no second estimate."),
     }?;
     Ok(())

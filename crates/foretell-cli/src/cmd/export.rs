@@ -17,7 +17,7 @@ pub struct Args {
     /// File to write; `-` is standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Discount that the file gives [default: the domain's; of a refined model 0.99]
+    /// Discount to write to the file [default: the domain's; 0.99 for a refined model]
     #[arg(long, value_name = "G")]
     discount: Option<f64>,
 }
@@ -38,7 +38,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Logs do not tell their discount.
+/// Discount of refined models: logs do not contain one.
 const DISCOUNT: f64 = 0.99;
 
 /// The POMDP of a model file, or of a domain.
@@ -47,16 +47,18 @@ fn pomdp(name: &str) -> anyhow::Result<Pomdp> {
         let model = Model::load(name)?;
         let Some(refined) = model.latent() else {
             anyhow::bail!(
-                "{name} is a linear model, whose operators may give negative probabilities, so it is no POMDP; refine it first: foretell refine {name} LOGS -o refined.safetensors"
+                "{name} is a linear model, not a POMDP: its operators may give negative probabilities; refine it first with `foretell refine {name} LOGS -o refined.safetensors`"
             );
         };
         return Ok(refined.pomdp.clone().with_discount(DISCOUNT)?);
     }
     let domain = domains::get(name)?;
-    domain.pomdp().cloned().ok_or_else(|| anyhow::anyhow!("{} has no exact model", domain.name))
+    domain.pomdp().cloned().ok_or_else(|| {
+        anyhow::anyhow!("{} has no exact model; choose a domain for which `foretell domains` lists states", domain.name)
+    })
 }
 
-/// Whether it is a safetensors file: the length of a header, and its brace.
+/// Whether the file is in safetensors format: the length of a header, then its opening brace.
 fn is_model(path: &Path) -> bool {
     let mut start = [0; 9];
     File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start[8] == b'{' && start[7] == 0

@@ -5,10 +5,10 @@ use foretell::log::Summary;
 use crate::input::LogArgs;
 use crate::report::{self, count, percent, plural};
 
-/// Rows of a table of symbols that are shown.
+/// Maximum number of rows in a table of symbols.
 const SHOWN: usize = 15;
 
-/// Show what was read: episodes, alphabet, rewards, and what looks wrong
+/// Summarise logs: episodes, alphabet, rewards, and possible problems
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -28,7 +28,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     overview(&summary)?;
     symbols(&summary)?;
     if !summary.findings.is_empty() {
-        report::say("\nto note")?;
+        report::say("\nnotes")?;
         for finding in &summary.findings {
             report::say(format!("  - {}", report::with_flags(finding)))?;
         }
@@ -45,19 +45,22 @@ fn overview(s: &Summary) -> anyhow::Result<()> {
     let r = &s.rewards;
     if let (Some(min), Some(mean), Some(max), Some(nonzero)) = (r.min, r.mean, r.max, r.nonzero) {
         let missing = if r.missing > 0 { format!(", missing in {}", plural(r.missing, "step")) } else { String::new() };
-        report::say(format!("  reward      {min} to {max}, mean {mean:.4}, not zero in {}{missing}", percent(nonzero)))?;
+        report::say(format!(
+            "  reward      {min} to {max}, mean {mean:.4}, non-zero in {} of the steps{missing}",
+            percent(nonzero)
+        ))?;
     } else {
         report::say("  reward      none")?;
     }
     if let Some(p) = s.propensities {
-        let known = format!("known; the least likely action taken had {:.4}", p.least);
         report::say(format!(
-            "  propensity  {known}; weighted to actions taken alike, {} of the steps count",
+            "  propensity  known, at least {:.4}; effective sample size for uniformly random actions {} of the steps",
+            p.least,
             percent(p.effective)
         ))?;
     }
     report::say(format!(
-        "  alphabet    {}, {}, {} met",
+        "  alphabet    {}, {}, {} seen",
         plural(s.actions.len() as u64, "action"),
         plural(s.observations.len() as u64, "observation"),
         plural(s.distinct_pairs, "pair")

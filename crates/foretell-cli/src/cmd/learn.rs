@@ -10,14 +10,15 @@ use foretell::{Fitted, Keep, Learned, Model, Moments, OperatorsFrom, Recipe, Ref
 use serde_json::{Value, json};
 
 use super::RecipeArgs;
-use crate::checkpoint::{self, CheckpointArgs, going_on};
+use crate::checkpoint::{self, CheckpointArgs, report_if_resumed};
 use crate::input::LogArgs;
 use crate::output;
 use crate::progress::FittingBar;
 use crate::report::{self, percent, plural};
 
-/// An effective share of steps from which on actions count as taken alike.
-const ALIKE: f64 = 0.95;
+/// Effective sample size, as a fraction of the steps, above which actions count as uniformly
+/// random.
+const NEARLY_UNIFORM: f64 = 0.95;
 
 /// Learn a predictive model from logs
 #[derive(clap::Args)]
@@ -34,11 +35,12 @@ pub struct Args {
     refine: bool,
     #[command(flatten)]
     refinement: RefineOverrides,
-    /// Average so many models, and learn as many of halves of the logs, whose spread tells how sure predictions are
+    /// Average N models, and learn N more from halves of the logs; their spread shows how uncertain
+    /// predictions are
     #[arg(long, value_name = "N")]
     ensemble: Option<usize>,
-    /// Keep in the model file what it was learned from, so that `foretell update` and `foretell merge` can add other logs: the
-    /// moments of every pair where they fit into --memory, else compressed ones
+    /// Keep moments in the model file, so that `foretell update` and `foretell merge` can add other
+    /// logs: exact ones if they fit into --memory, otherwise compressed ones
     #[arg(long, value_enum, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "fitting")]
     keep_moments: Option<KeepMoments>,
     #[command(flatten)]
@@ -53,11 +55,11 @@ pub struct Args {
 /// How moments are kept.
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum KeepMoments {
-    /// Exact if they fit into memory, else compressed
+    /// Exact if they fit into memory, otherwise compressed
     Fitting,
-    /// Those of every pair: updates give what learning from all logs would
+    /// Moments of every pair: an update gives the same model as learning from all logs
     Exact,
-    /// In bases twice as wide as the model's: of bounded size, but updates lose what lies outside
+    /// Moments in bases twice as wide as the model's: of bounded size, but updates are approximate
     Compressed,
 }
 
@@ -74,7 +76,7 @@ impl From<KeepMoments> for Keep {
 /// How much memory may be used.
 #[derive(clap::Args)]
 pub struct Memory {
-    /// Most that the moments of pairs may take, such as 500MB or 2GiB
+    /// Maximum memory for the moments of pairs, such as 500MB or 2GiB
     #[arg(long, default_value = "2GiB", value_name = "SIZE", value_parser = bytes)]
     memory: usize,
 }
@@ -109,7 +111,7 @@ fn bytes(text: &str) -> Result<usize, String> {
 pub fn run(args: Args) -> anyhow::Result<()> {
     let params = if args.refine { args.recipe.params_to_refine()? } else { args.recipe.params()? };
     if !args.refine && args.refinement != RefineOverrides::default() {
-        anyhow::bail!("--states, --layout, --em-rounds and --patience are of refinement: give --refine as well");
+        anyhow::bail!("--states, --layout, --em-rounds and --patience are parameters of refinement; add --refine");
     }
     let refinement = args.refinement.apply(RefineParams::default());
     let recipe = Recipe {
@@ -138,7 +140,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let mut tell = |progress| bar.tell(progress);
     let mut fitting = recipe.fitting().progress(&mut tell);
     if let Some(checkpoint) = &mut checkpoint {
-        fitting = fitting.checkpoint(going_on(checkpoint));
+        fitting = fitting.checkpoint(report_if_resumed(checkpoint));
     }
     let fitted = fitting.run(&input.logs);
     bar.finish();
@@ -157,14 +159,14 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         say(&model, &learned, seconds)?;
         super::refine::say(&model, &rounds, stopped)?;
         if let Some(n) = args.ensemble {
-            report::say(format!("  ensemble   {n} models of all logs and {n} of halves"))?;
+            report::say(format!("  ensemble   {n} models of all logs and {n} models of halves"))?;
         }
         report::say(format!("  model      {output}"))?;
     }
     checkpoint::finish(checkpoint)
 }
 
-/// Writes a model, with its moments if it has any.
+/// Writes a model, with its moments, if any.
 pub fn save(model: &Model, moments: Option<&Moments>, path: &Path) -> anyhow::Result<()> {
     match moments {
         Some(moments) => model.save_with_moments(moments, path)?,
@@ -173,7 +175,7 @@ pub fn save(model: &Model, moments: Option<&Moments>, path: &Path) -> anyhow::Re
     Ok(())
 }
 
-/// What was learned, for programs.
+/// What was learned, as JSON.
 pub fn describe(model: &Model, learned: &Learned, seconds: f64) -> Value {
     let (alphabet, (episodes, steps)) = (model.alphabet(), model.trained_on());
     json!({
@@ -186,7 +188,7 @@ pub fn describe(model: &Model, learned: &Learned, seconds: f64) -> Value {
     })
 }
 
-/// What was learned, in words.
+/// What was learned, as text.
 pub fn say(model: &Model, learned: &Learned, seconds: f64) -> anyhow::Result<()> {
     let (episodes, steps) = model.trained_on();
     report::say(format!("learned from {}, {} in {seconds:.2} s", plural(episodes, "episode"), plural(steps, "step")))?;
@@ -196,7 +198,7 @@ pub fn say(model: &Model, learned: &Learned, seconds: f64) -> anyhow::Result<()>
     let alphabet = model.alphabet();
     let sizes = [alphabet.actions().len(), alphabet.observations().len(), model.origin().pairs.len()].map(|n| n as u64);
     let (actions, observations) = (plural(sizes[0], "action"), plural(sizes[1], "observation"));
-    report::say(format!("  alphabet   {actions}, {observations}, {} met", plural(sizes[2], "pair")))?;
+    report::say(format!("  alphabet   {actions}, {observations}, {} seen", plural(sizes[2], "pair")))?;
     report::say(format!("  policy     {}", policy(model, learned)))?;
     if let Some(linear) = model.linear() {
         let values = spectrum(linear.spectrum(), linear.rank());
@@ -204,38 +206,39 @@ pub fn say(model: &Model, learned: &Learned, seconds: f64) -> anyhow::Result<()>
     }
     if let Some(moments) = &learned.moments {
         let how = match (moments.is_exact(), learned.operators) {
-            (true, _) => "exact, of every pair: `foretell update` and `merge` give what learning from all logs would",
+            (true, _) => "exact: `foretell update` and `merge` give the same model as learning from all logs",
             (false, OperatorsFrom::SecondPass) => {
-                "compressed, with operators by a second pass: `foretell update` loses what lies outside the bases kept"
+                "compressed, with operators from a second pass: `foretell update` is approximate"
             }
-            (false, OperatorsFrom::Moments) => "compressed: `foretell update` loses what lies outside the bases kept",
+            (false, OperatorsFrom::Moments) => "compressed: `foretell update` is approximate",
         };
         report::say(format!("  moments    {how}"))?;
         if let Some(limit) = moments.stale_limit() {
-            let limit = limit.map_or("no".to_string(), |limit| format!("one of {}", plural(limit as u64, "step")));
-            report::say(format!("  time limit {limit}, as in the first logs: too many episodes depend on it to keep them"))?;
+            let limit = limit.map_or("none".to_string(), |limit| plural(limit as u64, "step"));
+            report::say(format!("  time limit {limit}, as in the first logs; too many episodes depend on it to change it now"))?;
         }
     }
     Ok(())
 }
 
-/// Under whose actions the model holds.
+/// The policy under which the predictions hold.
 fn policy(model: &Model, learned: &Learned) -> String {
     let Some(propensities @ Propensities { least, effective, mean_weight }) = learned.propensities else {
-        return "not in the logs: what is predicted holds where actions are chosen as they were there, or chosen blindly there"
+        return "no action probabilities in the logs: predictions hold under the behaviour policy, and under any policy if it \
+                chose actions independently of observations"
             .into();
     };
-    let known = format!("least likely action {least:.4}, effective steps {}", percent(effective));
+    let known = format!("smallest action probability {least:.4}, effective sample size {} of the steps", percent(effective));
     if propensities.misses_actions() {
         return format!(
-            "the one that logged: it never takes some actions, which no weighting undoes (mean weight {mean_weight:.2}, not 1)"
+            "behaviour policy: it never takes some actions, which weighting cannot correct (mean weight {mean_weight:.2}, not 1)"
         );
     }
     match model.params().weighting {
-        Weighting::Propensity => format!("every action alike, by weighting ({known})"),
-        Weighting::Next => format!("every action alike in the next step, by weighting ({known})"),
-        Weighting::None if effective > ALIKE => "every action about alike, as logged".into(),
-        Weighting::None => format!("the one that logged ({known}); --weighting next lessens that"),
+        Weighting::Propensity => format!("uniformly random, by weighting ({known})"),
+        Weighting::Next => format!("uniformly random in the next step, by weighting ({known})"),
+        Weighting::None if effective > NEARLY_UNIFORM => "about uniformly random, as logged".into(),
+        Weighting::None => format!("behaviour policy ({known}); --weighting next reduces its influence"),
     }
 }
 

@@ -11,13 +11,13 @@ use super::learn;
 use crate::input::refuse_twice;
 use crate::{output, report};
 
-/// Join models of different logs that `foretell learn --keep-moments` wrote into the model of all of them
+/// Merge models of different logs, learned with --keep-moments, into the model of all these logs
 #[derive(clap::Args)]
 pub struct Args {
     /// Models with exact moments, learned with the same parameters and seed
     #[arg(value_name = "MODELS", required = true, num_args = 2..)]
     models: Vec<PathBuf>,
-    /// File to write the joined model to
+    /// File to write the merged model to
     #[arg(short, long, value_name = "MODEL")]
     output: PathBuf,
     /// Print JSON
@@ -39,7 +39,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         let next = Moments::load(path)?;
         if !next.is_exact() {
             anyhow::bail!(
-                "{} has compressed moments, which cannot be merged; learn it with --keep-moments=exact",
+                "{} has compressed moments, which cannot be merged; learn the model with --keep-moments=exact",
                 path.display()
             );
         }
@@ -61,7 +61,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         return report::json(&report);
     }
     learn::say(&learned.model, &learned, seconds)?;
-    super::update::say_what_is_lost(&lost)?;
+    super::update::report_dropped(&lost)?;
     report::say(format!("  model      {}", args.output.display()))?;
     Ok(())
 }

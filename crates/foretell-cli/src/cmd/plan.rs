@@ -12,10 +12,10 @@ use crate::output;
 use crate::progress::RoundsBar;
 use crate::report::{self, plural};
 
-/// A gap between the bounds of a plan, as a share of the upper, that is worth a word.
+/// Gap between the bounds of a plan, as a fraction of the upper bound, above which advice is given.
 const FAR: f64 = 0.2;
 
-/// Plan with a model on logs: find a policy that earns much reward
+/// Plan with a model and logs: compute a policy with a high return
 #[derive(clap::Args)]
 pub struct Args {
     /// A model that `foretell learn` wrote
@@ -26,7 +26,7 @@ pub struct Args {
     /// File to write the policy to
     #[arg(short, long, value_name = "POLICY")]
     output: PathBuf,
-    /// Recipe to start from
+    /// Parameters to start from
     #[arg(long, value_enum, default_value_t = super::Preset::Default)]
     preset: super::Preset,
     #[command(flatten)]
@@ -49,7 +49,9 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let input = args.input.open()?;
     let episodes = input.logs.episodes_for(model.alphabet(), "model").map_err(|e| input.blame(e))?;
     if let Some(reward) = only_reward(&episodes) {
-        eprintln!("warning: every reward in the logs is {reward}, so they cannot tell a good policy from a bad one");
+        eprintln!(
+            "warning: every reward in the logs is {reward}, so good and bad policies cannot be distinguished; check the reward column"
+        );
     }
     let mut bar = RoundsBar::new("planning", params.rounds as u64);
     let mut trace: Vec<Round> = Vec::new();
@@ -77,18 +79,20 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         Planner::Qmdp | Planner::FastInformed => format!("at most {value:.4} at the start, in the model"),
         Planner::PointBased => format!("{value:.4} to {:.4} at the start, in the model", value + change),
         Planner::FittedQ | Planner::Auto => {
-            format!("{value:.4} at the start, by its own rosy estimate (last change {change:.1e})")
+            format!("{value:.4} at the start, an optimistic in-sample estimate (last change {change:.1e})")
         }
     };
-    let less = if plan.params().pessimism > 0.0 { ", less what pessimism takes off" } else { "" };
-    report::say(format!("  value      {value}, discounted and as if episodes were never cut{less}"))?;
+    let less = if plan.params().pessimism > 0.0 { ", minus the penalty of --pessimism" } else { "" };
+    report::say(format!("  value      {value}, discounted, without truncation of episodes{less}"))?;
     if plan.params().planner == Planner::PointBased && change > FAR * bound {
         let more = if plan.stopped() == Some(StopReason::Rounds) { "more --rounds, " } else { "" };
-        report::say(format!("             far from its bound: try {more}a lower --discount, --pessimism or --planner fitted-q"))?;
+        report::say(format!(
+            "             the bounds are far apart: try {more}a lower --discount, --pessimism or --planner fitted-q"
+        ))?;
     }
     report::say(format!("  decides by {}", regressor(plan.params())))?;
     report::say(format!(
-        "  support    what it would do was done {} times in such states (median over these logs; in one state of twenty, {} times or fewer)",
+        "  support    its actions were logged {} times in similar states (median over these logs; {} times or fewer in 5 % of the states)",
         report::count(support.median.round() as u64),
         report::count(support.low.round() as u64)
     ))?;
@@ -96,7 +100,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Who estimates Q, in words.
+/// What estimates Q, as text.
 fn regressor(params: &PlanParams) -> String {
     match params.planner {
         Planner::FittedQ | Planner::Auto => {}
@@ -108,7 +112,7 @@ fn regressor(params: &PlanParams) -> String {
         StateKind::Last => "trees over the last observations",
         StateKind::Predictive | StateKind::Memory => "trees over the states of the model",
     };
-    let table = format!("a table over the last {} and the time", plural(params.window as u64, "step"));
+    let table = format!("a table over the last {} and the time step", plural(params.window as u64, "step"));
     match params.regressor {
         Regressor::Trees => states.to_string(),
         Regressor::Table => table,

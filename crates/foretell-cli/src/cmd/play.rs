@@ -9,17 +9,18 @@ use crate::{report, screen};
 
 /// Play a domain yourself: see what the agent sees, and choose its actions
 ///
-/// In a terminal with the keyboard. Where input or output is no terminal, actions are read from standard input, one on each
-/// line, and what happens is written to standard output; after the end of an episode the next action begins another.
+/// In a terminal the keyboard controls it. If input or output is not a terminal, actions are read
+/// from standard input, one per line, and the outcomes are written to standard output. After the
+/// end of an episode the next action starts a new one.
 #[derive(clap::Args)]
 pub struct Args {
     /// A built-in domain (see `foretell domains`), a .POMDP file or the map of a maze
     #[arg(value_name = "DOMAIN", default_value = "pocman")]
     domain: String,
-    /// Show what is hidden from the agent as well: the map, or the name of the state
+    /// Also show the hidden state: the map, or the name of the state
     #[arg(long)]
     reveal: bool,
-    /// Steps after which an episode is cut [default: the domain's horizon]
+    /// Steps after which an episode is truncated [default: the domain's horizon]
     #[arg(long, value_name = "L", value_parser = clap::value_parser!(u32).range(1..))]
     max_steps: Option<u32>,
     /// Seed; the same seed and actions give the same episodes
@@ -49,7 +50,7 @@ fn follow(mut game: Game<'_>, reveal: bool) -> anyhow::Result<()> {
             continue;
         }
         let Some(a) = game.action(text) else {
-            anyhow::bail!("line {number}: {text:?} is no action of {}; write one of {actions}", game.domain.name);
+            anyhow::bail!("line {number}: {text:?} is not an action of {}; write one of {actions}", game.domain.name);
         };
         let outcome = game.act(a);
         let words = game.words().unwrap_or_default();

@@ -7,32 +7,32 @@ use serde_json::json;
 
 use crate::report;
 
-/// What has less is not worth a row: it would read as nothing.
+/// Smaller probabilities get no row: they would be printed as zero.
 const LEAST_SHOWN: f64 = 5e-5;
 
-/// Say what will be observed after a history if given actions are taken
+/// Predict the observations that follow a history, given the actions taken next
 #[derive(clap::Args)]
 #[command(group = clap::ArgGroup::new("future").required(true).args(["actions", "test"]))]
 pub struct Args {
     /// A model that `foretell learn` wrote
     #[arg(value_name = "MODEL")]
     model: PathBuf,
-    /// What has happened: action:observation pairs, as in "N:wall,E:open"; `?` is an observation that was missed
+    /// Past action:observation pairs, as in "N:wall,E:open"; `?` is a missing observation
     #[arg(long, default_value = "", value_name = "PAIRS", allow_hyphen_values = true)]
     history: String,
-    /// What will be done: actions, as in "E,E"
+    /// Future actions, as in "E,E"
     #[arg(long, value_name = "ACTIONS", allow_hyphen_values = true)]
     actions: Option<String>,
-    /// Give the probability that these pairs come next, given their actions
+    /// Print the probability that these pairs come next, given their actions
     #[arg(long, value_name = "PAIRS", conflicts_with = "samples", allow_hyphen_values = true)]
     test: Option<String>,
-    /// Draw this many futures instead of giving probabilities
+    /// Sample N futures instead of printing probabilities
     #[arg(long, value_name = "N", requires = "actions")]
     samples: Option<usize>,
     /// Seed of the samples
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Show at most this many observations for each step
+    /// Maximum number of observations to show for each step
     #[arg(long, default_value_t = 10, value_name = "N")]
     top: usize,
     /// Print JSON
@@ -47,7 +47,10 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     for (action, observation) in pairs(alphabet, &args.history)? {
         match observation {
             Some(o) if alphabet.is_terminal(o) => {
-                anyhow::bail!("the history goes on after {:?}, which ends the episode", alphabet.symbol(o).to_string())
+                anyhow::bail!(
+                    "--history continues after {:?}, which ends the episode; leave out the pairs after it",
+                    alphabet.symbol(o).to_string()
+                )
             }
             Some(observation) => state.observe(ActionObservation { action, observation }),
             None => state.observe_missing(action),
@@ -56,7 +59,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     if let Some(test) = &args.test {
         let pair = |(action, observation): (Action, Option<Observation>)| {
             let observation =
-                observation.ok_or_else(|| anyhow::anyhow!("a test has no missing observations; name one in place of ?"))?;
+                observation.ok_or_else(|| anyhow::anyhow!("--test has a missing observation (?); name the observation"))?;
             Ok(ActionObservation { action, observation })
         };
         let test = pairs(alphabet, test)?.into_iter().map(pair).collect::<anyhow::Result<Vec<_>>>()?;
@@ -84,7 +87,7 @@ fn forecast(model: &Model, state: &PredictiveState<&Model>, plan: &[Action], arg
             rows.push(row);
         }
         if state.unseen() >= LEAST_SHOWN && ranked.len() <= args.top {
-            let mut row = vec![(i + 1).to_string(), alphabet.action_name(a).to_string(), "(anything new)".into()];
+            let mut row = vec![(i + 1).to_string(), alphabet.action_name(a).to_string(), "(not seen in training)".into()];
             row.extend([format!("{:.4}", state.unseen())].into_iter().chain(sure.then(String::new)));
             rows.push(row);
         }
@@ -106,7 +109,7 @@ fn forecast(model: &Model, state: &PredictiveState<&Model>, plan: &[Action], arg
     let columns = ["step", "action", "observation", "probability", "spread"];
     report::say(report::table(&columns[..if sure { 5 } else { 4 }], rows))?;
     if sure {
-        report::say("\nspread: how far models of halves of the logs are from that, the root of the mean square")?;
+        report::say("\nspread: root mean square deviation of the models of halves of the logs from this probability")?;
     }
     Ok(())
 }
@@ -128,7 +131,7 @@ fn draw(model: &Model, state: &PredictiveState<&Model>, plan: &[Action], n: usiz
     Ok(())
 }
 
-/// Actions by name, between commas.
+/// Actions by name, separated by commas.
 fn actions(alphabet: &Alphabet, text: &str) -> anyhow::Result<Vec<Action>> {
     let known = || alphabet.actions().iter().map(String::as_str);
     let mut actions = Vec::new();
@@ -139,17 +142,19 @@ fn actions(alphabet: &Alphabet, text: &str) -> anyhow::Result<Vec<Action>> {
         rest = rest[name.len()..].trim_start_matches(',').trim_start();
     }
     if actions.is_empty() {
-        anyhow::bail!("no action given: name at least one of {}", alphabet.actions().join(", "));
+        anyhow::bail!("--actions is empty; name at least one of {}", alphabet.actions().join(", "));
     }
     Ok(actions)
 }
 
-/// Pairs action:observation, between commas. Names may hold commas and colons themselves: the longest that fits is taken.
+/// Pairs action:observation, separated by commas. Names may contain commas and colons themselves:
+/// the longest name that fits is taken.
 fn pairs(alphabet: &Alphabet, text: &str) -> anyhow::Result<Vec<(Action, Option<Observation>)>> {
     let known_actions = || alphabet.actions().iter().map(String::as_str);
     let symbols: Vec<String> = alphabet.observations().iter().map(ToString::to_string).collect();
     let bare = alphabet.observations().iter().map(|s| s.name.as_str());
-    // As they are printed, where `wall [end]` is another than `wall`; the bare name also if all that bear it end.
+    // Names as they are printed, where `wall [end]` differs from `wall`; the bare name also if
+    // every observation of that name ends the episode.
     let names: Vec<&str> = symbols.iter().map(String::as_str).chain(bare).chain(["?"]).collect();
     let mut pairs = Vec::new();
     let mut rest = text.trim();
@@ -158,7 +163,7 @@ fn pairs(alphabet: &Alphabet, text: &str) -> anyhow::Result<Vec<(Action, Option<
         let Some((action, after)) = action.and_then(|a| Some((a, rest[a.len()..].strip_prefix(':')?))) else {
             let pair = first(rest, ',');
             if !pair.contains(':') {
-                anyhow::bail!("{pair:?} has no observation: write action:observation pairs, as in \"N:wall,E:open\"");
+                anyhow::bail!("{pair:?} has no observation; write action:observation pairs, as in \"N:wall,E:open\"");
             }
             return Err(Error::unknown("action", first(rest, ':'), known_actions()).into());
         };

@@ -9,12 +9,13 @@ use foretell::store::digest;
 use foretell::{Checkpoint, Logs, Model, Moments, RefineOverrides, RefineParams, Refinement, StopReason};
 use serde_json::{Value, json};
 
-use crate::checkpoint::{self, CheckpointArgs, say_resumed};
+use crate::checkpoint::{self, CheckpointArgs, report_resumed};
 use crate::input::LogArgs;
 use crate::progress::RefiningBar;
 use crate::{output, report};
 
-/// Refine a model into a proper POMDP: probabilities far closer to the truth, for any solver to plan with
+/// Refine a model into a POMDP: more accurate predictions, and a model that any POMDP solver can
+/// use
 #[derive(clap::Args)]
 pub struct Args {
     /// A model that `foretell learn` wrote
@@ -62,7 +63,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         report::say(format!("refined in {seconds:.2} s"))?;
         if is_ensemble {
             report::say(
-                "  ensemble   left out, as its models are linear; `foretell learn --refine --ensemble N` refines all of them",
+                "  ensemble   dropped, as its models are linear; `foretell learn --refine --ensemble N` refines all of them",
             )?;
         }
         say(&model, &trace, stopped)?;
@@ -71,7 +72,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     checkpoint::finish(checkpoint)
 }
 
-/// Refines, with a bar on the terminal, going on from a checkpoint where there is one; returns the rounds as well.
+/// Refines with a progress bar, and resumes from a checkpoint if there is one; also returns the
+/// rounds.
 pub fn refine(
     model: &Model,
     logs: &Logs,
@@ -84,7 +86,7 @@ pub fn refine(
         refinement = refinement.checkpointed(checkpoint)?;
         let done = refinement.trace().len() as u64;
         if done > 0 {
-            say_resumed(&folder, &format!("{} of EM done", report::plural(done, "round")));
+            report_resumed(&folder, &format!("{} of EM done", report::plural(done, "round")));
         }
     }
     let mut bar = RefiningBar::new();
@@ -96,13 +98,13 @@ pub fn refine(
     Ok((refinement.finish()?, trace, stopped))
 }
 
-/// What came of it, in words.
+/// The result as text.
 pub fn say(model: &Model, trace: &[EmRound], stopped: Option<StopReason>) -> anyhow::Result<()> {
     let Some(latent) = model.latent() else { return Ok(()) };
     let kind = match latent.candidate.layout {
         StateLayout::Owned | StateLayout::Auto => "each emits one observation",
         StateLayout::Free | StateLayout::Dense => "each emits several observations",
-        StateLayout::Modes => "the observation and a hidden mode",
+        StateLayout::Modes => "each is an observation and a hidden mode",
     };
     report::say(format!("  states     {}: {kind}", latent.pomdp.states().len()))?;
     let fits: Vec<&[EmRound]> = trace.chunk_by(|x, y| x.candidate == y.candidate && x.trial == y.trial).collect();
@@ -111,29 +113,29 @@ pub fn say(model: &Model, trace: &[EmRound], stopped: Option<StopReason>) -> any
     let tried = fits.iter().filter(|rounds| fits.len() > 1 && (rounds[0].trial || fits.iter().all(|fit| !fit[0].trial)));
     let tried: Vec<String> = tried.map(|rounds| format!("{} {:.3}", name(&rounds[0]), best(rounds))).collect();
     if !tried.is_empty() {
-        let share = if fits.iter().any(|fit| fit[0].trial) { ", on a share of the logs" } else { "" };
+        let share = if fits.iter().any(|fit| fit[0].trial) { ", on part of the logs" } else { "" };
         report::say(format!("  tried      {} (nats per held-out step{share})", tried.join(", ")))?;
     }
     if let Some(rounds) = fits.iter().find(chosen) {
         let held_out = match best(rounds) {
             best if best.is_finite() => format!(", {best:.4} held out"),
-            _ => ", with too few episodes to hold any out: expect little".to_string(),
+            _ => "; too few episodes to hold any out, so expect little".to_string(),
         };
         let last = rounds[rounds.len() - 1];
         let number = report::plural(last.round as u64, "round");
         report::say(format!("  EM         {number}, {:.4} nats per step in training{held_out}", last.training))?;
         if stopped == Some(StopReason::Rounds) && last.held_out.is_some_and(|x| x >= best(rounds)) {
-            report::say("             stopped by --em-rounds while still gaining")?;
+            report::say("             stopped at --em-rounds while still improving; try more")?;
         }
     }
     if latent.forgets_rewards() {
         report::say(
-            "  rewards    depend on what the states do not know: done again, the same earns less; plan on the logs (--planner fitted-q)",
+            "  rewards    depend on more than the states: repeating an action in the same state earns less; plan on the logs (--planner fitted-q)",
         )?;
     }
     if latent.wants_rewards_observed() {
         report::say(format!(
-            "  rewards    tell more of the state than observations do (where they surprise, they did so before: correlation {:.2}); learn with --observe-reward, rounded to 100 values or fewer",
+            "  rewards    carry information about the state that observations lack (deviations from the expected reward have correlation {:.2} within an episode); learn with --observe-reward, with rewards rounded to at most 100 values",
             latent.reward_memory
         ))?;
     }
@@ -150,7 +152,7 @@ fn name(round: &EmRound) -> String {
     format!("{layout} {}", round.candidate.states)
 }
 
-/// What came of it, for programs.
+/// The result as JSON.
 pub fn describe(model: &Model, trace: &[EmRound]) -> Value {
     let latent = model.latent();
     json!({

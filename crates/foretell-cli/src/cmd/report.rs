@@ -7,41 +7,44 @@ use foretell::{Domain, domains, store};
 
 use crate::input::LogArgs;
 use crate::output;
-use crate::page::{Heard, Subject, Wishes};
+use crate::page::{HeldOut, Options, Subject};
 use crate::report::{self, count};
 
-/// Make one page about a model, a policy or a run, for a browser: what it learned, how good it is, what it does
+/// Write an HTML page about a model, a policy or a run: what it learned, how good it is, what it
+/// does
 ///
-/// The page is one file that needs no network. With --logs it tells how well a model foretells logs it has not seen; with --domain,
-/// what a policy earns and does. What a page does not hold it says how to get.
+/// The page is a single file that needs no network. With --logs it shows how well a model predicts
+/// held-out logs. With --domain it shows the returns and actions of a policy. For missing parts it
+/// says which flags add them.
 #[derive(clap::Args)]
 pub struct Args {
-    /// A model of `learn` or `refine`, a policy of `plan` or `agent`, or what `agent --json` printed (`-` is standard input)
+    /// A model from `learn` or `refine`, a policy from `plan` or `agent`, or the output of
+    /// `agent --json` (`-` is standard input)
     #[arg(value_name = "MODEL|POLICY|RUN")]
     file: PathBuf,
-    /// Logs that it has not seen, files, folders or quoted patterns: summed up, scored, and shown step by step
+    /// Held-out logs to summarise, score and show step by step: files, folders or quoted patterns
     #[arg(long, value_name = "LOGS", num_args = 1..)]
     logs: Vec<PathBuf>,
-    /// The domain the logs come from: its exact model is put beside
+    /// Domain that the logs come from; its exact model is shown for comparison
     #[arg(long, value_name = "DOMAIN", requires = "logs")]
     truth: Option<String>,
-    /// Let the policy act here: a built-in domain (see `foretell domains`), a .POMDP file or the map of a maze [default: that of
-    /// the run]
+    /// Domain for the policy to act in: a built-in one (see `foretell domains`), a .POMDP file or
+    /// the map of a maze [default: that of the run]
     #[arg(long, value_name = "DOMAIN")]
     domain: Option<String>,
-    /// Episodes that are shown step by step
+    /// Number of episodes to show step by step
     #[arg(long, default_value_t = 4, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=50))]
     episodes: u16,
-    /// Episodes in which the policy is tested in the domain, or in its own model
+    /// Number of test episodes of the policy in the domain, or of rollouts in its own model
     #[arg(long, default_value_t = 2000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     test_episodes: u64,
-    /// Seed of these episodes; those of the domain are those of `evaluate` and `watch`
+    /// Seed of these episodes; those in the domain are the same as in `evaluate` and `watch`
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// File to write the page to; `-` is standard output
     #[arg(short, long, value_name = "FILE", required_unless_present = "json")]
     output: Option<PathBuf>,
-    /// Print what is on the page as JSON
+    /// Print the contents of the page as JSON
     #[arg(long)]
     json: bool,
 }
@@ -53,8 +56,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         LogArgs::of(inputs.filter(|path| path.exists()).collect()).refuse_as_output(path)?;
     }
     let subject = Subject::read(&args.file)?;
-    let page = subject.page(&Wishes {
-        logs: (!args.logs.is_empty()).then(|| LogArgs::of(args.logs.clone()).open()).transpose()?.map(Heard::new),
+    let page = subject.page(&Options {
+        logs: (!args.logs.is_empty()).then(|| LogArgs::of(args.logs.clone()).open()).transpose()?.map(HeldOut::new),
         truth: args.truth.as_deref().map(exact).transpose()?,
         domain: args.domain.as_deref().map(domains::get).transpose()?,
         episodes: usize::from(args.episodes),
@@ -74,7 +77,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         report::say(format!("{}: {} kB, open it in a browser", path.display(), count(html.len().div_ceil(1000) as u64)))?;
         let missing = page.missing();
         if !missing.is_empty() {
-            report::say("not on the page:")?;
+            report::say("missing from the page:")?;
         }
         for hint in missing {
             report::say(format!("  {hint}"))?;
@@ -92,6 +95,6 @@ fn exact(name: &str) -> anyhow::Result<Domain> {
     let domain = domains::get(name)?;
     match domain.pomdp() {
         Some(_) => Ok(domain),
-        None => anyhow::bail!("{} has no exact model", domain.name),
+        None => anyhow::bail!("--truth {}: this domain has no exact model", domain.name),
     }
 }

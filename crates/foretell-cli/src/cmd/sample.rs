@@ -9,7 +9,7 @@ use foretell::{Alphabet, Plan, Policy, Seed, Trajectory, Uniform, domains};
 
 use crate::{output, report};
 
-/// Let a domain run and write what happened as logs
+/// Simulate a domain and write the episodes as logs
 #[derive(clap::Args)]
 pub struct Args {
     /// A built-in domain (see `foretell domains`), a .POMDP file or the map of a maze
@@ -18,22 +18,24 @@ pub struct Args {
     /// Number of episodes
     #[arg(long, default_value_t = 1000, value_name = "N")]
     episodes: usize,
-    /// Steps after which an episode is cut [default: the domain's horizon]
+    /// Steps after which an episode is truncated [default: the domain's horizon]
     #[arg(long, value_name = "L")]
     max_steps: Option<usize>,
-    /// Who acts: `uniform`, every action alike, or the file of a policy
+    /// Policy that acts: `uniform` for uniformly random actions, or the file of a policy
     #[arg(long, default_value = UNIFORM, value_name = "POLICY")]
     policy: PathBuf,
-    /// Share of actions taken at random where a policy acts
+    /// Probability of a random action instead of the policy's
     #[arg(long, default_value_t = 0.0, value_name = "E")]
     epsilon: f64,
-    /// Seed; episode i depends on it and on i only
+    /// Seed; episode i depends only on it and on i
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// File to write, by extension .csv, .jsonl or .parquet (the first two also .gz); `-` is CSV to standard output
+    /// File to write; its extension sets the format: .csv, .jsonl or .parquet (the first two also
+    /// .gz); `-` writes CSV to standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Write so many files, each an equal share of the episodes: logs/part.csv becomes logs/part-00.csv, logs/part-01.csv, …
+    /// Write N files with equal shares of the episodes: logs/part.csv becomes logs/part-00.csv,
+    /// logs/part-01.csv, …
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     shards: Option<u32>,
 }
@@ -48,15 +50,18 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         anyhow::bail!("nothing to write: --episodes and --max-steps must be at least 1");
     }
     if !(0.0..=1.0).contains(&args.epsilon) {
-        anyhow::bail!("epsilon = {}: must be between 0 and 1", args.epsilon);
+        anyhow::bail!("--epsilon {}: must be between 0 and 1", args.epsilon);
     }
     let plan = match &args.policy {
         uniform if uniform == Path::new(UNIFORM) && args.epsilon > 0.0 => {
-            anyhow::bail!("--epsilon {}: needs the file of a policy, --policy FILE", args.epsilon)
+            anyhow::bail!("--epsilon {}: needs a policy to deviate from; add --policy FILE", args.epsilon)
         }
         uniform if uniform == Path::new(UNIFORM) => None,
         file if file.is_file() => Some(Plan::load(file)?),
-        other => anyhow::bail!("--policy {}: neither `uniform` nor the file of a policy", other.display()),
+        other => anyhow::bail!(
+            "--policy {}: neither `uniform` nor an existing file; give a file that `foretell plan` or `agent` wrote",
+            other.display()
+        ),
     };
     let greedy = plan.as_ref().map(|plan| plan.policies_for(domain.alphabet())).transpose()?;
     let actions = domain.alphabet().actions().len();
@@ -102,7 +107,7 @@ fn write(mut writer: Writer, alphabet: &Alphabet, episodes: impl Iterator<Item =
     Ok(steps)
 }
 
-/// Writes episodes to files of equal shares, in order and numbered as in one file.
+/// Writes equal shares of the episodes to files, in order and numbered as in a single file.
 fn write_shards(
     args: &Args,
     shards: usize,
@@ -110,10 +115,10 @@ fn write_shards(
     mut episodes: impl Iterator<Item = Trajectory>,
 ) -> anyhow::Result<u64> {
     if args.output == Path::new("-") {
-        anyhow::bail!("--shards {shards}: standard output is one file; name a file, from which those of the shards are made");
+        anyhow::bail!("--shards {shards}: standard output is a single file; name a file for --output");
     }
     if shards > args.episodes {
-        anyhow::bail!("--shards {shards}: there are only {} episodes; each file needs one at least", args.episodes);
+        anyhow::bail!("--shards {shards}: there are only {} episodes; use at most one file per episode", args.episodes);
     }
     for i in 0..shards {
         output::check(&shard(&args.output, i, shards))?;
@@ -127,7 +132,8 @@ fn write_shards(
     Ok(steps)
 }
 
-/// The file of a shard: its number, with as many digits as that of the last, stands before the extensions.
+/// The file of a shard: its number, with as many digits as the last one's, comes before the
+/// extensions.
 fn shard(output: &Path, i: usize, shards: usize) -> PathBuf {
     let name = output.file_name().unwrap_or_default().to_string_lossy();
     let packed = name.len() - if name.to_lowercase().ends_with(".gz") { ".gz".len() } else { 0 };

@@ -9,7 +9,7 @@ use crate::input::LogArgs;
 use crate::report::{self, count, percent, plural};
 use crate::{output, plot};
 
-/// Score a model on logs it has not seen, beside baselines and the truth
+/// Score a model on held-out logs, and compare it with baselines and the exact model
 #[derive(clap::Args)]
 pub struct Args {
     /// A model that `foretell learn` wrote
@@ -17,13 +17,13 @@ pub struct Args {
     model: PathBuf,
     #[command(flatten)]
     input: LogArgs,
-    /// The domain the logs come from: its exact model is scored too
+    /// Domain that the logs come from; its exact model is scored too
     #[arg(long, value_name = "DOMAIN")]
     truth: Option<String>,
     /// Weight of the n-gram in predictions, instead of the model's own
     #[arg(long, value_name = "W")]
     mix: Option<f64>,
-    /// Draw log-likelihood by horizon to a file, .svg or .png
+    /// Plot log-likelihood by horizon to this file, .svg or .png
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
     /// Print JSON
@@ -59,7 +59,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     print(&score, model.latent().is_some())
 }
 
-/// Horizons worth a row: all of the first five, then ever fewer, and the last.
+/// Horizons that get a row: the first five, then fewer and fewer, and the last.
 fn shown(last: usize) -> impl Fn(usize) -> bool {
     move |n| n <= 5 || n == last || [7, 10, 13, 15, 20, 30, 50, 75].contains(&n) || n.is_multiple_of(100)
 }
@@ -83,16 +83,18 @@ fn print(s: &Score, is_refined: bool) -> anyhow::Result<()> {
         row.extend(columns.iter().map(|c| format!("{:.3}", c[h.horizon - 1].log_likelihood)));
         row
     });
-    report::say("\nlog-likelihood ln P(o_1..n || a_1..n), nats, mean over episodes at least that long; higher is better")?;
+    report::say("\nlog-likelihood ln P(o_1..n || a_1..n), nats, mean over episodes of at least n steps; higher is better")?;
     report::say(report::table(&header, rows))?;
 
     let rows =
         s.calibration.iter().map(|b| vec![format!("{:.3}", b.predicted), format!("{:.3}", b.observed), count(b.predictions)]);
-    report::say("\ncalibration: what was given a probability, and how often it happened")?;
-    report::say(report::table(&["predicted", "happened", "predictions"], rows))?;
+    report::say("\ncalibration: predicted probability and observed frequency")?;
+    report::say(report::table(&["predicted", "observed", "predictions"], rows))?;
 
     if let Some(Uncertainty { spread, coverage, .. }) = s.uncertainty {
-        let covered = coverage.map(|share| format!("; two spreads cover the truth in {} of predictions", percent(share)));
+        let covered = coverage.map(|share| {
+            format!("; an interval of two spreads contains the true probability in {} of the predictions", percent(share))
+        });
         report::say(format!("\nthe ensemble's mean spread is {spread:.4}{}", covered.unwrap_or_default()))?;
     }
     report::say(format!("\nfilter lost {}, {} of steps", plural(s.lost, "time"), percent(s.lost as f64 / s.steps as f64)))?;
@@ -100,31 +102,35 @@ fn print(s: &Score, is_refined: bool) -> anyhow::Result<()> {
         report::say(advice)?;
     }
     if s.unseen > 0 {
-        report::say(format!("{} had an action or observation never met in training", plural(s.unseen, "step")))?;
+        report::say(format!("{} had an action or observation that was not seen in training", plural(s.unseen, "step")))?;
     }
     if s.unseen as f64 > MUCH_UNSEEN * s.steps as f64 {
-        report::say("warning: that is most of them; are these logs of the same system?")?;
+        report::say("warning: this is most of the steps; are these logs of the same system?")?;
     }
     Ok(())
 }
 
-/// A share of steps that the model does not know from which on the logs look like those of something else.
+/// Fraction of steps with unknown symbols above which the logs are probably of another system.
 const MUCH_UNSEEN: f64 = 0.5;
 
-/// Says so where a baseline predicts better, at the last horizon that enough episodes reach.
+/// Advice if a baseline predicts better than the model at the last horizon that enough episodes
+/// reach.
 fn verdict(s: &Score, is_refined: bool) -> Option<String> {
     const ENOUGH: u64 = 30;
     let last = s.horizons.iter().rev().find(|h| h.episodes >= ENOUGH)?;
     let at = |scores: &[HorizonScore]| scores[last.horizon - 1].log_likelihood;
     let (name, best) = s.baselines.iter().map(|(name, scores)| (name, at(scores))).max_by(|x, y| x.1.total_cmp(&y.1))?;
     (best > last.log_likelihood).then(|| {
-        // It is the longest that --mix mixes in.
+        // --mix mixes in the longest one.
         let is_longest = s.baselines.keys().filter(|name| name.starts_with("ngram-")).all(|other| other <= name);
         let remedy = match is_refined {
             true => "refine with fewer --states, or learn from more episodes",
             false if is_longest => "mix it in (--mix 0.2 or more), lower --rank, refine the model, or learn from more episodes",
             false => "lower --rank, refine the model, or learn from more episodes",
         };
-        format!("{name} predicts better at horizon {} (the last that {ENOUGH} episodes reach): {remedy}", last.horizon)
+        format!(
+            "{name} predicts better than the model at horizon {} (the last that {ENOUGH} episodes reach): {remedy}",
+            last.horizon
+        )
     })
 }

@@ -12,7 +12,7 @@ use foretell::{LearnOverrides, LearnParams, LogTest, PlanParams, Projection, See
 use serde_json::json;
 
 use super::Preset;
-use crate::checkpoint::{self, CheckpointArgs, going_on};
+use crate::checkpoint::{self, CheckpointArgs, report_if_resumed};
 use crate::input::{LogArgs, Opened};
 use crate::progress::{RoundsBar, SearchBar};
 use crate::report::{self, plural};
@@ -20,15 +20,15 @@ use crate::{config, output, plot};
 
 /// Rows of the table.
 const SHOWN: usize = 12;
-/// Episodes in which policies are tested in a domain, and rollouts and samples of logs where these are asked.
+/// Test episodes in a domain; rollouts and bootstrap samples where policies are evaluated on logs.
 const TEST_EPISODES: usize = 10_000;
 const ROLLOUTS: usize = 1;
 const REPLICATES: usize = 100;
-/// Configurations named of those that were not tried for the same reason.
+/// Configurations listed for each reason why some were not tried.
 const NAMED: usize = 5;
 /// 97.5 % quantile of the normal distribution.
 const Z95: f64 = 1.96;
-/// The parameters that are searched, unless they are given.
+/// The parameters that are searched, unless given.
 const SEARCHED: [&str; 8] =
     ["test_projection", "history_projection", "test_dim", "history_dim", "max_test_length", "history_length", "rank", "mix"];
 
@@ -40,27 +40,28 @@ pub struct Args {
     /// File to write the parameters to, as TOML for `foretell learn --config`
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Recipe to start from, and to beat
+    /// Parameters to start from, and to improve on
     #[arg(long, value_enum, default_value_t = Preset::Default)]
     preset: Preset,
-    /// Projection of tests and of histories, instead of searching for it
+    /// Projection of both tests and histories, instead of searching for it
     #[arg(long, value_enum)]
     projection: Option<Projection>,
     #[command(flatten)]
     overrides: LearnOverrides,
-    /// Parts of the logs, each of which is held out in turn
+    /// Number of folds, each of which is held out in turn
     #[arg(long, value_name = "K", default_value_t = FOLDS)]
     folds: usize,
-    /// Seconds after which to come to an end; 0 for as long as it takes, and then always the same result
+    /// Time limit in seconds; 0 for no limit, which makes the result reproducible
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0, allow_negative_numbers = true)]
     budget: f64,
-    /// Plan with the best N as well, on the beginning of the logs, and take what earns clearly more, if anything does; needs rewards
+    /// Also plan with the best N candidates on the first part of the logs, and choose one whose
+    /// policy earns significantly more, if there is one; needs rewards
     #[arg(long, value_name = "N")]
     plan: Option<usize>,
-    /// Let the policies of --plan act here, instead of asking the held-out logs what they are worth
+    /// Test the policies of --plan in this domain instead of on held-out logs
     #[arg(long, value_name = "DOMAIN", requires = "plan")]
     domain: Option<String>,
-    /// Draw held-out likelihood by dimension and by rank to a file, .svg or .png
+    /// Plot held-out likelihood by dimension and by rank to this file, .svg or .png
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
     #[command(flatten)]
@@ -70,7 +71,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Says of each parameter that is searched that it is.
+/// Marks the parameters that are searched in the help.
 pub fn with_searched(command: clap::Command) -> clap::Command {
     SEARCHED.into_iter().fold(command, |command, name| {
         command.mut_arg(name, |arg| {
@@ -101,7 +102,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         search = search.budget(&mut spent);
     }
     if let Some(checkpoint) = &mut checkpoint {
-        search = search.checkpoint(going_on(checkpoint));
+        search = search.checkpoint(report_if_resumed(checkpoint));
     }
     let found = search.run(&input.logs);
     bar.finish();
@@ -124,7 +125,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     checkpoint::finish(checkpoint)
 }
 
-/// Where the search begins, and what of it stays.
+/// The parameters that the search starts from, and those of them that are fixed.
 fn base(args: &Args) -> (LearnParams, LearnOverrides) {
     let mut fixed = args.overrides.clone();
     fixed.test_projection = fixed.test_projection.or(args.projection);
@@ -132,10 +133,10 @@ fn base(args: &Args) -> (LearnParams, LearnOverrides) {
     (fixed.apply(args.preset.learning()), fixed)
 }
 
-/// Whatever can be refused before any work.
+/// Refuses bad requests before any work.
 fn check(args: &Args, base: &LearnParams) -> anyhow::Result<()> {
     if args.output == Path::new("-") {
-        anyhow::bail!("standard output has the report; name a file for the parameters");
+        anyhow::bail!("--output -: standard output has the report; name a file for the parameters");
     }
     output::check(&args.output)?;
     args.input.refuse_as_output(&args.output)?;
@@ -145,18 +146,18 @@ fn check(args: &Args, base: &LearnParams) -> anyhow::Result<()> {
     }
     args.checkpoint.refuse_standard_input(&args.input)?;
     if !(args.budget >= 0.0 && args.budget.is_finite()) {
-        anyhow::bail!("--budget {}: give seconds, or 0 for as long as it takes", args.budget);
+        anyhow::bail!("--budget {}: give a number of seconds, or 0 for no limit", args.budget);
     }
     if args.plan == Some(0) {
-        anyhow::bail!("--plan 0: give the number of candidates to plan with, or leave it out");
+        anyhow::bail!("--plan 0: give a number of candidates of at least 1, or omit the flag");
     }
     if i64::try_from(base.seed).is_err() {
-        anyhow::bail!("--seed {}: files of parameters have no numbers above {}; use a smaller seed", base.seed, i64::MAX);
+        anyhow::bail!("--seed {}: TOML files cannot hold numbers above {}; use a smaller seed", base.seed, i64::MAX);
     }
     Ok(())
 }
 
-/// What the policies of the best are worth; what likelihood has chosen comes first.
+/// The values of the policies of the best candidates; the one chosen by likelihood comes first.
 fn values(
     args: &Args,
     found: &Found,
@@ -165,15 +166,16 @@ fn values(
     domain: Option<&foretell::Domain>,
 ) -> anyhow::Result<Vec<CandidateValue>> {
     let mut candidates = vec![found.chosen.params.clone()];
-    // The weight of the n-gram does not enter states.
-    let alike = |x: &LearnParams, y: &LearnParams| LearnParams { mix: 0.0, ..x.clone() } == LearnParams { mix: 0.0, ..y.clone() };
+    // The weight of the n-gram does not affect states.
+    let same_states =
+        |x: &LearnParams, y: &LearnParams| LearnParams { mix: 0.0, ..x.clone() } == LearnParams { mix: 0.0, ..y.clone() };
     let finals = found.tried.iter().filter(|tried| tried.phase == Phase::Final).map(|tried| &tried.params);
     for params in finals {
-        if candidates.len() < most && !candidates.iter().any(|other| alike(other, params)) {
+        if candidates.len() < most && !candidates.iter().any(|other| same_states(other, params)) {
             candidates.push(params.clone());
         }
     }
-    if !candidates.iter().any(|other| alike(other, &found.base.params)) {
+    if !candidates.iter().any(|other| same_states(other, &found.base.params)) {
         candidates.push(found.base.params.clone());
     }
     let planning = PlanParams::default();
@@ -201,7 +203,7 @@ fn values(
     Ok(valued?)
 }
 
-/// What the file says of itself.
+/// The comments at the top of the file.
 fn comments(args: &Args, found: &Found, valued: &[CandidateValue], chosen: &LearnParams) -> Vec<String> {
     let Found { episodes, steps, folds, base, .. } = found;
     let mut lines = vec![
@@ -215,23 +217,23 @@ fn comments(args: &Args, found: &Found, valued: &[CandidateValue], chosen: &Lear
         Some(tried) if tried.params != base.params => {
             lines.push(format!("{}, gain {:.5} ± {:.5}", likelihood("these", tried), tried.gain, Z95 * tried.error));
         }
-        _ => lines.push(format!("nothing was clearly better than {name}, so these are its parameters")),
+        _ => lines.push(format!("nothing was significantly better than {name}, so these are its parameters")),
     }
     if let Some(CandidateValue { value: Some(value), .. }) = valued.iter().find(|valued| valued.params == *chosen) {
-        lines.push(format!("planned with, they are worth {:.4} ± {:.4}", value.value, value.ci95));
+        lines.push(format!("value of the policy planned with them: {:.4} ± {:.4}", value.value, value.ci95));
     }
     lines.push(format!("use: foretell learn LOGS --config {} -o model.safetensors", args.output.display()));
     if chosen.mix > 0.0 {
-        lines.push("mix is for the linear model: --refine leaves it out".into());
+        lines.push("mix applies to the linear model only: --refine ignores it".into());
     }
     lines
 }
 
-/// What the base is called: a recipe, or a recipe with something changed.
+/// The name of the base: a preset, or a preset with changes.
 fn base_name(args: &Args, base: &LearnParams) -> &'static str {
     let preset = args.preset.learning();
     match args.preset {
-        _ if *base != LearnParams { seed: base.seed, ..preset } => "the start",
+        _ if *base != LearnParams { seed: base.seed, ..preset } => "the base",
         Preset::Default => "default",
         Preset::Paper => "paper",
     }
@@ -245,7 +247,7 @@ fn say(args: &Args, found: &Found, valued: &[CandidateValue], chosen: &LearnPara
         report::say(format!("skipped {}", plural(found.skipped, "bad episode")))?;
     }
     if found.is_cut {
-        report::say("the logs go on: searched with their beginning, which is enough to compare")?;
+        report::say("searched with the first part of the logs only, which is enough for a comparison")?;
     }
     let name = base_name(args, &found.base.params);
     report::say(format!("\nheld-out log-likelihood, nats per step, on all {} folds; gain over {name}, ± 95 %", found.folds))?;
@@ -261,7 +263,7 @@ fn say(args: &Args, found: &Found, valued: &[CandidateValue], chosen: &LearnPara
     say_untried(&found.untried)?;
     report::say(format!("\n{}", verdict(found, chosen, valued, name)))?;
     if chosen.mix > 0.0 {
-        report::say("mix is for the linear model: --refine leaves it out")?;
+        report::say("mix applies to the linear model only: --refine ignores it")?;
     }
     let output = args.output.display();
     report::say(format!("next: foretell learn {} --config {output} -o model.safetensors", args.input.named()))?;
@@ -299,14 +301,14 @@ fn shape(params: &LearnParams) -> [String; 4] {
 
 fn say_values(args: &Args, valued: &[CandidateValue], chosen: &LearnParams) -> anyhow::Result<()> {
     let by =
-        args.domain.as_ref().map_or("the held-out logs, by fitted-Q evaluation".into(), |domain| format!("acting in {domain}"));
+        args.domain.as_ref().map_or("fitted-Q evaluation on held-out logs".into(), |domain| format!("test episodes in {domain}"));
     if let [CandidateValue { value: None, why: Some(why), .. }, others @ ..] = valued
         && others.iter().all(|other| other.value.is_none())
     {
-        report::say(format!("\nwhat their policies are worth cannot be told: {why}"))?;
+        report::say(format!("\nthe values of their policies cannot be estimated: {why}"))?;
         return Ok(());
     }
-    report::say(format!("\nwhat their policies are worth, discounted, by {by}"))?;
+    report::say(format!("\ndiscounted values of their policies, by {by}"))?;
     let rows = valued.iter().map(|valued| {
         let mut row = vec![if valued.params == *chosen { "→".to_string() } else { String::new() }];
         row.extend(shape(&valued.params));
@@ -321,7 +323,7 @@ fn say_values(args: &Args, valued: &[CandidateValue], chosen: &LearnParams) -> a
     Ok(())
 }
 
-/// What was not tried, those with the same reason in one line.
+/// Reports the configurations that were not tried, one line for each reason.
 fn say_untried(untried: &[SkippedCandidate]) -> anyhow::Result<()> {
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
     for untried in untried {
@@ -346,15 +348,15 @@ fn verdict(found: &Found, chosen: &LearnParams, valued: &[CandidateValue], name:
     let Found { chosen: by_likelihood, base, .. } = found;
     if valued.iter().any(|valued| valued.value.is_some()) && *chosen == by_likelihood.params {
         return format!(
-            "no policy is worth clearly more than that of what predicts best, so {} is chosen",
-            if by_likelihood.params == base.params { name } else { "that" }
+            "no policy has a significantly higher value than that of the best predictor, so {} is chosen",
+            if by_likelihood.params == base.params { name } else { "the best predictor" }
         );
     }
     if *chosen != by_likelihood.params {
-        return "chosen by what its policy is worth, which is clearly more than that of what predicts best".into();
+        return "chosen by the value of its policy, which is significantly higher than that of the best predictor".into();
     }
     if by_likelihood.params == base.params {
-        return format!("nothing is better than {name} by more than chance explains, so that is chosen");
+        return format!("nothing is significantly better than {name}, so {name} is chosen");
     }
     let Candidate { gain, error, .. } = by_likelihood;
     format!("chosen: it predicts better than {name} by {gain:.5} ± {:.5} nats per step", Z95 * error)

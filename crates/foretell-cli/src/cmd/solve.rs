@@ -10,28 +10,29 @@ use serde::Serialize;
 use crate::progress::SolvingBar;
 use crate::report::{self, plural};
 
-/// Plan with an exact model, and bound what can be earned in it
+/// Plan with the exact model of a domain, and bound its optimal value
 #[derive(clap::Args)]
 pub struct Args {
     /// A built-in domain (see `foretell domains`), a .POMDP file or the map of a maze
     #[arg(value_name = "DOMAIN")]
     domain: String,
-    /// Discount, below 1 where episodes could go on forever [default: the domain's]
+    /// Discount; must be below 1 if episodes can last forever [default: the domain's]
     #[arg(long, value_name = "G", allow_negative_numbers = true)]
     discount: Option<f64>,
-    /// How to plan
+    /// Planning method
     #[arg(long, value_enum, default_value_t = Planner::PointBased)]
     planner: Planner,
-    /// Stop when the bounds are this close, as a share of the value
+    /// Stop when the gap between the bounds is this fraction of the value
     #[arg(long, value_name = "E", default_value_t = Gap::default().relative, allow_negative_numbers = true)]
     gap: f64,
-    /// Stop after so many seconds
+    /// Time limit in seconds
     #[arg(long, value_name = "N", default_value_t = 60.0, allow_negative_numbers = true)]
     seconds: f64,
-    /// Let the policy act in so many episodes
+    /// Test the policy in N episodes
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     episodes: Option<u64>,
-    /// Steps after which an episode is cut [default: as many as matter at this discount, or the domain's horizon]
+    /// Steps after which an episode is truncated [default: as many as matter at this discount, or
+    /// the domain's horizon]
     #[arg(long, value_name = "L", value_parser = clap::value_parser!(u32).range(1..), requires = "episodes")]
     max_steps: Option<u32>,
     /// Seed of the episodes
@@ -44,11 +45,12 @@ pub struct Args {
 
 #[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
 enum Planner {
-    /// As if the state were seen after one step: quick, never acts only to learn
+    /// QMDP: assumes that the state becomes visible after one step; fast, but never gathers
+    /// information
     Qmdp,
-    /// The fast informed bound: knows what the next observation tells
+    /// The fast informed bound: takes the next observation into account
     FastInformed,
-    /// Bounds that meet, and a policy that earns about the lower one
+    /// Point-based value iteration: converging bounds, and a policy worth about the lower one
     PointBased,
 }
 
@@ -68,10 +70,15 @@ struct Report {
 
 pub fn run(args: Args) -> anyhow::Result<()> {
     let domain = domains::get(&args.domain)?;
-    let Some(pomdp) = domain.pomdp() else { anyhow::bail!("{} has no exact model to plan with", domain.name) };
+    let Some(pomdp) = domain.pomdp() else {
+        anyhow::bail!(
+            "{} has no exact model to plan with; choose a domain for which `foretell domains` lists states",
+            domain.name
+        )
+    };
     let discount = args.discount.unwrap_or(domain.discount);
     let limit = Duration::try_from_secs_f64(args.seconds)
-        .map_err(|_| anyhow::anyhow!("seconds = {}: must be a number that is not negative", args.seconds))?;
+        .map_err(|_| anyhow::anyhow!("--seconds {}: must be a non-negative number", args.seconds))?;
     let started = Instant::now();
     let (mut rounds, mut points) = (0, 0);
     let solution: Solution = match args.planner {
@@ -103,7 +110,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 
 fn show(report: &Report, domain: &str) -> anyhow::Result<()> {
     let Report { discount, upper, seconds, .. } = report;
-    report::say(format!("{domain}, discount {discount}: what can be earned from the start"))?;
+    report::say(format!("{domain}, discount {discount}: optimal value at the start"))?;
     if let Some(lower) = report.lower {
         report::say(format!("  at least   {lower:.4}"))?;
     }
@@ -120,7 +127,7 @@ fn show(report: &Report, domain: &str) -> anyhow::Result<()> {
     let vectors = plural(report.vectors as u64, "vector");
     if report.lower.is_some() {
         let (points, rounds) = (plural(report.points as u64, "belief"), plural(report.rounds as u64, "round"));
-        report::say(format!("{vectors} below, {points} above, after {rounds} in {seconds:.2} s"))?;
+        report::say(format!("lower bound from {vectors}, upper bound from {points}, after {rounds} in {seconds:.2} s"))?;
     } else {
         report::say(format!("{vectors}, in {seconds:.2} s"))?;
     }

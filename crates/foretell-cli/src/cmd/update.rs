@@ -8,7 +8,7 @@ use foretell::{Keep, Learner, Model, Moments};
 use serde_json::json;
 
 use super::learn::{self, Memory};
-use crate::checkpoint::{self, CheckpointArgs, going_on};
+use crate::checkpoint::{self, CheckpointArgs, report_if_resumed};
 use crate::input::LogArgs;
 use crate::progress::LearningBar;
 use crate::{output, report};
@@ -16,7 +16,7 @@ use crate::{output, report};
 /// Add new logs to a model that `foretell learn --keep-moments` wrote; the old logs are not needed
 #[derive(clap::Args)]
 pub struct Args {
-    /// A model with moments
+    /// A model that keeps moments
     #[arg(value_name = "MODEL")]
     model: PathBuf,
     #[command(flatten)]
@@ -26,7 +26,7 @@ pub struct Args {
     output: PathBuf,
     #[command(flatten)]
     memory: Memory,
-    /// Let exact moments become compressed ones where they no longer fit into --memory, instead of stopping
+    /// Compress exact moments if they no longer fit into --memory, instead of stopping
     #[arg(long)]
     compress: bool,
     #[command(flatten)]
@@ -55,7 +55,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let mut tell = |progress| bar.tell(progress);
     let mut learner = Learner::new(moments.params()).keep(keep).memory(args.memory.bytes()).progress(&mut tell);
     if let Some(checkpoint) = &mut checkpoint {
-        learner = learner.checkpoint(going_on(checkpoint));
+        learner = learner.checkpoint(report_if_resumed(checkpoint));
     }
     let learned = learner.update(moments, &input.logs);
     bar.finish();
@@ -68,15 +68,15 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         report::json(&report)?;
     } else {
         learn::say(&learned.model, &learned, seconds)?;
-        say_what_is_new(&old, &learned.model)?;
-        say_what_is_lost(&[old])?;
+        report_added(&old, &learned.model)?;
+        report_dropped(&[old])?;
         report::say(format!("  model      {}", args.output.display()))?;
     }
     checkpoint::finish(checkpoint)
 }
 
-/// What came with the new logs.
-fn say_what_is_new(old: &Model, new: &Model) -> anyhow::Result<()> {
+/// Reports what the new logs added.
+fn report_added(old: &Model, new: &Model) -> anyhow::Result<()> {
     let more = |before: u64, now: u64, noun: &str| report::plural(now - before, noun);
     let ((episodes, steps), (all_episodes, all_steps)) = (old.trained_on(), new.trained_on());
     let mut added = vec![more(episodes, all_episodes, "episode"), more(steps, all_steps, "step")];
@@ -90,13 +90,13 @@ fn say_what_is_new(old: &Model, new: &Model) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What models have beside their linear part is not carried over.
-pub fn say_what_is_lost(models: &[Model]) -> anyhow::Result<()> {
+/// Reports the parts of models that are not carried over: all but the linear one.
+pub fn report_dropped(models: &[Model]) -> anyhow::Result<()> {
     if models.iter().any(|model| model.latent().is_some()) {
-        report::say("  refined    left out, as it needs the logs themselves: `foretell refine` does it again")?;
+        report::say("  refined    dropped, as refinement needs the logs themselves; run `foretell refine` again")?;
     }
     if models.iter().any(|model| model.ensemble().is_some()) {
-        report::say("  ensemble   left out, as it needs the logs themselves")?;
+        report::say("  ensemble   dropped, as an ensemble needs the logs themselves; run `foretell learn --ensemble` again")?;
     }
     Ok(())
 }

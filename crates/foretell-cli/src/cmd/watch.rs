@@ -10,10 +10,11 @@ use crate::report::{self, plural};
 use crate::screen;
 use crate::show::{Show, Thought};
 
-/// Watch a policy act in a domain: what it sees, what it expected, and what it thinks of each action
+/// Watch a policy act in a domain: its observations, its predictions and its action values
 ///
-/// In a terminal, with the keyboard. Where input or output is no terminal, a trace is written to standard output, one line for
-/// each step. The episodes are those in which `foretell evaluate` tests the policy with the same seed.
+/// In a terminal the keyboard controls it. If input or output is not a terminal, a trace is written
+/// to standard output, one line per step. The episodes are the same as in `foretell evaluate` with
+/// the same seed.
 #[derive(clap::Args)]
 pub struct Args {
     /// A policy that `foretell plan` or `foretell agent` wrote
@@ -22,10 +23,10 @@ pub struct Args {
     /// A built-in domain (see `foretell domains`), a .POMDP file or the map of a maze
     #[arg(long, value_name = "DOMAIN")]
     domain: String,
-    /// Episodes in the trace; in a terminal there is no end of them
+    /// Number of episodes in the trace; in a terminal they continue until you quit
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     episodes: u64,
-    /// Steps after which an episode is cut [default: the domain's horizon]
+    /// Steps after which an episode is truncated [default: the domain's horizon]
     #[arg(long, value_name = "L", value_parser = clap::value_parser!(u32).range(1..))]
     max_steps: Option<u32>,
     /// Seed; the same seed gives the same episodes
@@ -43,7 +44,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     }
     report::say(format!("{}: {}", domain.name, domain.story))?;
     if plan.model().is_none() {
-        report::say("The policy has no model, so it expects nothing: no probabilities.")?;
+        report::say("The policy has no model, so there are no predicted probabilities.")?;
     }
     for episode in 1..=args.episodes {
         if episode > 1 {
@@ -54,7 +55,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes what happens in an episode.
+/// Writes the trace of an episode.
 fn trace(show: &mut Show<'_>) -> anyhow::Result<()> {
     let (mut rows, mut unknown) = (Vec::new(), 0);
     while show.game.over().is_none() {
@@ -72,12 +73,12 @@ fn trace(show: &mut Show<'_>) -> anyhow::Result<()> {
     report::say(format!("\nepisode {}\n{}", show.game.episode, report::table(&header, rows)))?;
     report::say(show.game.verdict().unwrap_or_default())?;
     if unknown > 0 {
-        report::say(format!("{} never met in the logs of the policy.", plural(unknown, "observation")))?;
+        report::say(format!("{} not in the logs that the policy was trained on.", plural(unknown, "observation")))?;
     }
     Ok(())
 }
 
-/// The last step, which followed that thought.
+/// The last step, with the policy's assessment before it.
 fn row(show: &Show<'_>, thought: &Thought) -> Option<Vec<String>> {
     let alphabet = show.game.domain.alphabet();
     let (a, outcome) = show.game.steps.last()?;

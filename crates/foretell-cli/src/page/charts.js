@@ -1,5 +1,5 @@
 "use strict";
-// Elements, numbers and charts. Text is always set as text, so that no name of a log can become a part of the page.
+// Elements, numbers and charts. Text is always set as text, so that names in logs cannot inject HTML.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -43,7 +43,7 @@ function plusMinus(value, half, text) {
 
 const fixed = (digits) => (x) => (isNumber(x) ? x.toFixed(digits).replace("-", "−") : "–");
 
-/** 0.123 as 12 %; small shares, and large ones that are not all, with a digit more. */
+/** 0.123 as 12 %; with one more digit near 0 % and near 100 %. */
 function percent(p) {
   if (!isNumber(p)) return "–";
   if (p > 0 && p < 0.0005) return "<\u202f0.1\u00a0%";
@@ -62,7 +62,7 @@ function ticks(low, high, n) {
   return all;
 }
 
-/** From numbers to pixels. */
+/** Maps numbers to pixels. */
 function scale(low, high, from, to, isLog) {
   const t = isLog ? Math.log10 : (x) => x;
   const [a, b] = [t(low), t(high)];
@@ -81,7 +81,7 @@ function scale(low, high, from, to, isLog) {
   return { at, ticks: (n) => marks || ticks(low, high, n) };
 }
 
-/** A table of all that a chart shows, folded away. */
+/** A folded table of the numbers of a chart. */
 function numbersTable(header, rows, summary = "The numbers") {
   const cell = (tag) => (value, i) => el(tag, { class: i > 0 ? "n" : undefined, scope: tag === "th" ? "col" : undefined }, value);
   return el("details", {},
@@ -138,7 +138,7 @@ function lineChart(spec) {
     const svg = sv("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "img", tabindex: 0, "aria-labelledby": `${id}t ${id}d` },
       sv("title", { id: id + "t" }, spec.title), sv("desc", { id: id + "d" }, spec.desc + " Arrow keys read the values."));
     if (!all.length) {
-      svg.append(sv("text", { x: width / 2, y: height / 2, "text-anchor": "middle" }, "Nothing chosen: press a name above."));
+      svg.append(sv("text", { x: width / 2, y: height / 2, "text-anchor": "middle" }, "No lines selected: press a name above."));
       host.replaceChildren(svg, tip, live);
       stops = [];
       return;
@@ -241,8 +241,8 @@ function lineChart(spec) {
 }
 
 /**
- * From where to where bars are drawn. One that reaches many times further than all others would squeeze them flat: it is cut, and
- * drawn as going on.
+ * The range of a bar chart. A bar that is many times longer than all others would flatten them: it is
+ * cut, and drawn as continuing.
  */
 function barRange(bars, mark) {
   const ends = bars.map((b) => [b.value - (b.half || 0), b.value + (b.half || 0)]).concat(mark ? [[mark.at, mark.at]] : []);
@@ -287,7 +287,7 @@ function barChart(spec) {
         sv("rect", { x: 0, y: y - (narrow ? 18 : 6), width, height: row - 2, style: "fill:transparent" }),
         sv("text", { class: b.own ? "strong" : "", x: narrow ? 2 : names - 10, y: narrow ? y - 5 : middle + 4, "text-anchor": narrow ? "start" : "end", "font-weight": b.own ? 700 : 400, "font-size": 13 }, b.name),
         sv("rect", { x: x0, y, width: Math.max(1.5, x1 - x0), height: tall, rx: 3, style: `fill:var(--${b.own ? "own" : "line5"});opacity:${b.own ? 1 : 0.75}` }));
-      if (b.value < low || b.value > high) { // it goes on
+      if (b.value < low || b.value > high) { // cut: drawn as continuing
         const x = s.at(b.value), to = b.value < low ? -1 : 1;
         group.append(sv("path", { d: `M${x - to * 9} ${y - 1}l${to * 6} ${tall / 2 + 1}l${-to * 6} ${tall / 2 + 1}`, style: "stroke:var(--card);stroke-width:3;fill:none" }));
       } else if (b.half) {
@@ -311,10 +311,10 @@ function barChart(spec) {
   return el("figure", { style: "margin:0" }, host);
 }
 
-/** Names with more letters stand above their bars. */
+/** Longer names are placed above their bars. */
 const LONG = 14;
 
-/** Names with bars of their shares. rows: [{name, value, share, kind, title}] */
+/** Names with bars for their fractions. rows: [{name, value, share, kind, title}] */
 function shareBars(rows, label) {
   const isLong = rows.some((r) => r.name.length > LONG);
   return el("div", { class: isLong ? "bars long" : "bars", role: "list", "aria-label": label },
@@ -324,7 +324,7 @@ function shareBars(rows, label) {
       el("span", { class: "value" }, r.value))));
 }
 
-/** Buttons that choose between views of the same. */
+/** Buttons that choose between views of the same data. */
 function views(names, show) {
   const host = el("div", {});
   const buttons = names.map((name, i) => el("button", { type: "button", "aria-pressed": String(i === 0), onclick: () => choose(i) }, name));

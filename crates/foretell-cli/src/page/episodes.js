@@ -1,9 +1,9 @@
-// Episodes step by step: a strip of surprises, a slider, and what was thought at the step it stands at.
+// Episodes step by step: a strip of surprises, a slider, and the predictions and values at its step.
 
-/** How surprising: 0 for what was certain, 2.3 for what had 10 %. */
+/** Surprise, −ln p: 0 for a probability of 1, 2.3 for 10 %. */
 const surprise = (p) => (isNumber(p) ? -Math.log(Math.max(p, 1e-12)) : null);
 
-/** Bars of what happened at each step, that can be pressed. */
+/** Bars of the surprise at each step, which can be pressed. */
 function strip(steps, choose) {
   const host = el("div", { class: "chart strip" });
   const heights = steps.map((s) => surprise(s.given));
@@ -11,7 +11,7 @@ function strip(steps, choose) {
   let now = 0, redraw = () => {};
   function draw(width) {
     const height = 84, bottom = 66, left = 34, room = (width - left) / steps.length;
-    const svg = sv("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "img", "aria-label": "How surprising each step was; the slider below goes through them" });
+    const svg = sv("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "img", "aria-label": "Surprise of each step; the slider below moves through them" });
     for (const y of ticks(0, top, 2)) {
       const at = bottom - (y / top) * 56;
       svg.append(sv("line", { class: "rule", x1: left, x2: width, y1: at, y2: at }), sv("text", { x: left - 6, y: at + 4, "text-anchor": "end" }, number(y)));
@@ -35,12 +35,12 @@ function strip(steps, choose) {
   return { host, move: (i) => { now = i; redraw(); } };
 }
 
-/** A drawing in which the one who acts, @, stands out. */
+/** A drawing in which the agent, @, is highlighted. */
 function marked(text) {
   return text.split(/(@)/).map((part) => (part === "@" ? el("b", { class: "hit" }, part) : part));
 }
 
-/** What was thought before a step, and what came of it. */
+/** Predictions and values before a step, and the outcome. */
 function facts(episode, step, i, about) {
   const cards = [];
   const card = (title, ...content) => cards.push(el("div", {}, el("h3", {}, title), content));
@@ -51,10 +51,10 @@ function facts(episode, step, i, about) {
     if (!happened) listed.push({ name: step.observation, p: step.given || 0 });
     const rows = listed.map((row) => ({ name: row.name, share: row.p, value: percent(row.p), kind: row.name === step.observation ? "hit" : "" }));
     if (rest > 0.001) rows.push({ name: "all others", share: rest, value: percent(rest) });
-    card(`After ${step.action} it expected`, shareBars(rows, "Expected observations"),
-      el("p", { class: "small soft", style: "margin:.5rem 0 0" }, "Coloured: what then happened.",
-        isNumber(step.truth) ? ` The exact model gave it ${percent(step.truth)}.` : "", step.is_new ? " It had never been met in training." : "",
-        step.is_lost ? " The model lost track here and began again from what usually follows." : ""));
+    card(`Predicted after ${step.action}`, shareBars(rows, "Predicted observations"),
+      el("p", { class: "small soft", style: "margin:.5rem 0 0" }, "Coloured: the actual observation.",
+        isNumber(step.truth) ? ` Its probability in the exact model is ${percent(step.truth)}.` : "", step.is_new ? " It was not seen in training." : "",
+        step.is_lost ? " The filter was lost here and restarted from a default state." : ""));
   }
   if (step.values) {
     const known = step.values.filter(isNumber);
@@ -64,19 +64,19 @@ function facts(episode, step, i, about) {
       name, value: fixed(3)(step.values[a]), share: isNumber(step.values[a]) ? (step.values[a] - low) / (high - low || 1) : 0,
       kind: step.values[a] === best && name === (step.advised || step.action) ? "best" : "",
     }));
-    card("What each action seems worth", shareBars(rows, "Value of each action"),
+    card("Value of each action", shareBars(rows, "Value of each action"),
       step.advised && step.advised !== step.action
-        ? el("p", { class: "small soft", style: "margin:.5rem 0 0" }, `It would have taken ${step.advised}; the logs took ${step.action}.`) : null);
+        ? el("p", { class: "small soft", style: "margin:.5rem 0 0" }, `The policy would have taken ${step.advised}; the logged action is ${step.action}.`) : null);
   }
   if (step.belief) {
-    card("Where it believed to be", shareBars(step.belief.map(([name, p]) => ({ name, share: p, value: percent(p) })), "Hidden states"),
-      el("p", { class: "small soft", style: "margin:.5rem 0 0" }, "Hidden states that refinement found, most probable first."));
+    card("Belief", shareBars(step.belief.map(([name, p]) => ({ name, share: p, value: percent(p) })), "Hidden states"),
+      el("p", { class: "small soft", style: "margin:.5rem 0 0" }, "Hidden states of the refined model, most probable first."));
   }
   const before = i === 0 ? episode.picture : episode.steps[i - 1].picture;
   if (before || step.picture) {
     const map = (when, text) => (text ? el("div", { style: "max-width:100%" }, el("div", { class: "small soft" }, when), el("pre", { class: "map" }, marked(text))) : null);
-    card("What it could not see", el("div", { class: "maps" }, map("before", before), map("after", step.picture)),
-      el("p", { class: "small soft", style: "margin:.5rem 0 0" }, "The hidden state of the system.", `${before}${step.picture}`.includes("@") ? " @ is where it is." : ""));
+    card("Hidden state", el("div", { class: "maps" }, map("before", before), map("after", step.picture)),
+      el("p", { class: "small soft", style: "margin:.5rem 0 0" }, "The true state of the system, which the policy does not see.", `${before}${step.picture}`.includes("@") ? " @ is the agent." : ""));
     cards[cards.length - 1].className = "whole";
   }
   return el("div", { class: "facts" }, cards);
@@ -87,11 +87,11 @@ function stepsTable(episode, at, choose) {
     [i + 1, s.action, s.observation, percent(s.given), fixed(2)(surprise(s.given)), isNumber(s.reward) ? number(s.reward) : "–"]
       .map((value, k) => el("td", { class: k === 0 || k > 2 ? "n" : "mono" }, value))));
   return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "All steps" },
-    el("table", {}, el("thead", {}, el("tr", {}, ["step", "action", "what happened", "expected with", "surprise", "reward"]
+    el("table", {}, el("thead", {}, el("tr", {}, ["step", "action", "observation", "predicted", "surprise", "reward"]
       .map((name, k) => el("th", { class: k === 0 || k > 2 ? "n" : undefined, scope: "col" }, name)))), el("tbody", {}, rows)));
 }
 
-/** All of it. */
+/** Tabs of episodes, each with its player. */
 function episodePlayer(about) {
   const tabs = el("div", { class: "tabs", role: "tablist", "aria-label": "Episodes" });
   const body = el("div", {});
@@ -112,10 +112,10 @@ function episodePlayer(about) {
       slider.value = i + 1;
       slider.setAttribute("aria-valuetext", `step ${i + 1} of ${episode.steps.length}`);
       const step = episode.steps[i];
-      story.replaceChildren(`Step ${i + 1} of ${episode.steps.length}: `, about.acted ? "it did " : "what was done: ", el("b", {}, step.action), ". ",
-        "What happened: ", el("b", { class: "hit" }, step.observation),
+      story.replaceChildren(`Step ${i + 1} of ${episode.steps.length}: `, "action ", el("b", {}, step.action), ", ",
+        "observation ", el("b", { class: "hit" }, step.observation),
         step.words && step.words !== step.observation + "." ? ` (${step.words.replace(/\.$/, "")})` : "",
-        isNumber(step.given) ? `, to which it had given ${percent(step.given)}` : "", ".",
+        isNumber(step.given) ? `, predicted with ${percent(step.given)}` : "", ".",
         step.reward ? el("span", {}, " Reward ", el("b", {}, number(step.reward)), ".") : "");
       detail.replaceChildren(facts(episode, step, i, about));
       table.replaceChildren(stepsTable(episode, i, move));
@@ -134,7 +134,7 @@ function episodePlayer(about) {
       el("p", { class: "soft small" }, `This episode ${episode.end} after ${episode.steps.length + episode.left_out} steps`,
         isNumber(episode.total) ? `, with a total reward of ${number(episode.total)}.` : ".",
         episode.left_out ? ` The first ${episode.steps.length} are shown.` : ""),
-      surprises ? el("div", { class: "small soft" }, "surprise, −ln p: 0 was certain, 2.3 had 10 %, 4.6 had 1 %") : "", surprises ? surprises.host : "",
+      surprises ? el("div", { class: "small soft" }, "surprise, −ln p: 0 for a probability of 1, 2.3 for 10 %, 4.6 for 1 %") : "", surprises ? surprises.host : "",
       el("div", { class: "player" },
         el("button", { type: "button", "aria-label": "Step back", onclick: () => move(Math.max(0, at - 1)) }, "‹"), slider,
         el("button", { type: "button", "aria-label": "Next step", onclick: () => move(Math.min(episode.steps.length - 1, at + 1)) }, "›"), play),

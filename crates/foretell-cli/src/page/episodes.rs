@@ -1,4 +1,4 @@
-//! Episodes step by step: what was done, what was expected, and what happened.
+//! Episodes step by step: actions, predictions and observations.
 
 use foretell::{Alphabet, Belief, End, Filter, Model, Plan, Policy, Pomdp, Predict, PredictiveState, Trajectory};
 use serde::Serialize;
@@ -7,19 +7,19 @@ use crate::game::Over;
 use crate::report::ranked;
 use crate::show::Show;
 
-/// Observations and states that have a bar of their own.
+/// Observations and states with a bar of their own.
 const BARS: usize = 5;
-/// Steps of an episode that are shown.
+/// Maximum number of steps shown of an episode.
 const STEPS: usize = 100;
 
 /// Some episodes, and where they come from.
 #[derive(Debug, Serialize)]
 pub struct Episodes {
-    /// In words.
+    /// As text.
     pub source: String,
-    /// Whether a policy acted, and did not only look on.
+    /// Whether the policy acted, rather than only following the logs.
     pub acted: bool,
-    /// The actions that values are told of.
+    /// The actions that values refer to.
     pub actions: Vec<String>,
     pub list: Vec<Episode>,
 }
@@ -27,7 +27,7 @@ pub struct Episodes {
 /// An episode.
 #[derive(Debug, Serialize)]
 pub struct Episode {
-    /// How it ended, in words.
+    /// How it ended, as text.
     pub end: String,
     /// Sum of its rewards, if it has any.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,24 +44,24 @@ pub struct Episode {
 #[derive(Debug, Default, Serialize)]
 pub struct Step {
     pub action: String,
-    /// What a policy would have done that only looked on.
+    /// The action of a policy that only follows the logs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advised: Option<String>,
-    /// Q̂ of each action, where it is known; empty without a policy.
+    /// Q̂ of each action, if known; empty without a policy.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<Option<f64>>,
     /// The most probable observations.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub expected: Vec<(String, f64)>,
-    /// What happened.
+    /// The observation.
     pub observation: String,
-    /// The same in words, where the domain has them.
+    /// Its description, if the domain has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub words: Option<String>,
-    /// The probability it had been given.
+    /// Its predicted probability.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub given: Option<f64>,
-    /// The probability it had in the exact model.
+    /// Its probability in the exact model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub truth: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,13 +72,14 @@ pub struct Step {
     /// The hidden state after it, drawn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub picture: Option<String>,
-    /// Never met in training.
+    /// Not seen in training.
     pub is_new: bool,
-    /// The model lost track here.
+    /// The filter was lost here.
     pub is_lost: bool,
 }
 
-/// An episode of logs as a model and a policy see it; `alphabet` is theirs, with what is new in the logs.
+/// A logged episode as a model and a policy see it; `alphabet` is theirs, extended by that of the
+/// logs.
 pub fn along(z: &Trajectory, alphabet: &Alphabet, model: Option<&Model>, plan: Option<&Plan>, truth: Option<&Pomdp>) -> Episode {
     let known = |plan: &Plan| z.steps.iter().all(|ao| ao.action.index() < plan.alphabet().actions().len());
     let mut policy = plan.filter(|plan| known(plan)).map(Plan::policy);
@@ -114,7 +115,7 @@ pub fn along(z: &Trajectory, alphabet: &Alphabet, model: Option<&Model>, plan: O
         }
         steps.push(step);
     }
-    let end = if z.end == End::Terminated { "ended by itself" } else { "was cut" };
+    let end = if z.end == End::Terminated { "terminated" } else { "was truncated" };
     let rewards: Vec<f64> = z.rewards.iter().flatten().copied().collect();
     let total = (!rewards.is_empty()).then(|| short(rewards.iter().sum()));
     let left_out = z.steps.len() - steps.len();
@@ -153,7 +154,7 @@ pub fn played(show: &mut Show<'_>) -> Episode {
             is_lost: show.lost() > lost,
         });
     }
-    let end = if show.game.over() == Some(Over::Ended) { "ended by itself" } else { "was cut" };
+    let end = if show.game.over() == Some(Over::Ended) { "terminated" } else { "was truncated" };
     let left_out = show.game.steps.len() - steps.len();
     Episode { end: end.into(), total: Some(short(show.game.total())), picture: first, steps, left_out }
 }
@@ -169,7 +170,7 @@ fn belief(model: &Model, state: &[f64]) -> Vec<(String, f64)> {
     model.latent().map(|refined| top(state, |s| refined.pomdp.states()[s].clone())).unwrap_or_default()
 }
 
-/// As many digits as anyone reads.
+/// Rounded to five digits.
 fn short(x: f64) -> f64 {
     format!("{x:.4e}").parse().unwrap_or(x)
 }
@@ -186,7 +187,7 @@ mod tests {
     const ROUNDING: f64 = 1e-4;
 
     #[test]
-    fn what_is_told_along_logs_is_what_filter_policy_and_truth_say() {
+    fn steps_along_logs_agree_with_filter_policy_and_truth() {
         let maze = domains::get("colored-gridworld").unwrap();
         let plan = small_plan(&maze, StateKind::Predictive);
         let model = plan.model().unwrap();
@@ -194,11 +195,11 @@ mod tests {
         let mut reader = logs.open(model.alphabet().clone()).unwrap();
         let episodes: Vec<Trajectory> = reader.by_ref().collect::<Result<_, _>>().unwrap();
         for z in &episodes {
-            let told = along(z, reader.alphabet(), Some(model), Some(&plan), maze.pomdp());
-            assert_eq!(told.steps.len(), z.steps.len());
+            let episode = along(z, reader.alphabet(), Some(model), Some(&plan), maze.pomdp());
+            assert_eq!(episode.steps.len(), z.steps.len());
             let (mut filter, advised) = (PredictiveState::new(model), plan.actions(std::slice::from_ref(z)));
             let mut exact = 1.0;
-            for ((step, &ao), &a) in told.steps.iter().zip(&z.steps).zip(&advised) {
+            for ((step, &ao), &a) in episode.steps.iter().zip(&z.steps).zip(&advised) {
                 let p = filter.update(ao);
                 assert!((step.given.unwrap() / p - 1.0).abs() < ROUNDING, "{step:?} {p}");
                 assert_eq!(step.advised.as_deref(), Some(plan.alphabet().action_name(a)));
@@ -221,28 +222,28 @@ mod tests {
     }
 
     #[test]
-    fn an_episode_that_is_played_is_told_from_its_first_picture_to_its_end() {
+    fn a_played_episode_has_all_steps_from_its_first_picture_to_its_end() {
         let maze = domains::get("colored-gridworld").unwrap();
         let plan = small_plan(&maze, StateKind::Predictive);
         let mut show = Show::new(Game::new(&maze, 13, Seed(7)), &plan).unwrap();
-        let told = played(&mut show);
-        assert_eq!((told.steps.len(), told.left_out), (show.game.steps.len(), 0));
-        assert_eq!(told.total, Some(show.game.total()));
-        let sum: f64 = told.steps.iter().filter_map(|step| step.reward).sum();
-        assert_eq!(Some(sum), told.total);
-        assert_eq!(told.steps.last().unwrap().picture, Some(show.game.picture()));
-        assert_ne!(told.picture, None);
+        let episode = played(&mut show);
+        assert_eq!((episode.steps.len(), episode.left_out), (show.game.steps.len(), 0));
+        assert_eq!(episode.total, Some(show.game.total()));
+        let sum: f64 = episode.steps.iter().filter_map(|step| step.reward).sum();
+        assert_eq!(Some(sum), episode.total);
+        assert_eq!(episode.steps.last().unwrap().picture, Some(show.game.picture()));
+        assert_ne!(episode.picture, None);
     }
 
     #[test]
     fn long_episodes_are_cut_and_say_so() {
         let tiger = domains::get("tiger").unwrap();
         let plan = small_plan(&tiger, StateKind::Last);
-        let told = played(&mut Show::new(Game::new(&tiger, STEPS + 7, Seed(7)), &plan).unwrap());
-        assert_eq!((told.steps.len(), told.left_out, told.end.as_str()), (STEPS, 7, "was cut"));
-        assert!(told.steps.iter().all(|step| step.expected.is_empty() && step.given.is_none()), "it has no model");
+        let episode = played(&mut Show::new(Game::new(&tiger, STEPS + 7, Seed(7)), &plan).unwrap());
+        assert_eq!((episode.steps.len(), episode.left_out, episode.end.as_str()), (STEPS, 7, "was truncated"));
+        assert!(episode.steps.iter().all(|step| step.expected.is_empty() && step.given.is_none()), "it has no model");
         let episodes = domains::sample(&tiger, 1, STEPS + 7, Seed(1)).collect::<Vec<_>>();
-        let told = along(&episodes[0], tiger.alphabet(), None, None, None);
-        assert_eq!((told.steps.len(), told.left_out), (STEPS, 7));
+        let episode = along(&episodes[0], tiger.alphabet(), None, None, None);
+        assert_eq!((episode.steps.len(), episode.left_out), (STEPS, 7));
     }
 }

@@ -1,49 +1,53 @@
-//! What a page tells, found with the library.
+//! Gathers the contents of a page with the library.
 
 use foretell::judge::{Test, Tested};
 use foretell::{Domain, LogTest, Model, Plan, Seed, Trajectory, score};
 
-use super::{Earned, Episodes, Estimates, Foresight, Heard, Part, Subject, Wishes, along, played};
+use super::{Earned, Episodes, Estimates, Foresight, HeldOut, Options, Part, Subject, along, played};
 use crate::cmd::agent::OWN;
 use crate::game::Game;
 use crate::report::plural;
 use crate::run::Run;
 use crate::show::Show;
 
-/// Samples of the logs for the interval of an estimate.
+/// Bootstrap samples of the logs for the interval of an estimate.
 const REPLICATES: usize = 20;
 
 impl Subject {
-    /// How well its model foretells the logs.
-    pub(super) fn foresight(&self, wishes: &Wishes) -> anyhow::Result<Option<Part<Foresight>>> {
+    /// How well its model predicts the logs.
+    pub(super) fn foresight(&self, options: &Options) -> anyhow::Result<Option<Part<Foresight>>> {
         let Some(model) = self.model() else { return Ok(None) };
-        let Some(heard) = &wishes.logs else { return Ok(Some(Part::needs_logs("How well it foretells"))) };
-        let score = score(model, &heard.opened.logs, wishes.pomdp()).map_err(|e| heard.opened.blame(e))?;
+        let Some(logs) = &options.logs else { return Ok(Some(Part::needs_logs("Prediction quality"))) };
+        let score = score(model, &logs.opened.logs, options.pomdp()).map_err(|e| logs.opened.blame(e))?;
         Ok(Some(Part::Here(Foresight::of(&score))))
     }
 
-    /// What it earns beside others: as the run has it, or tested now.
-    pub(super) fn earned(&self, wishes: &Wishes) -> anyhow::Result<Option<Part<Earned>>> {
-        if let Some(run) = self.run.as_ref().filter(|_| wishes.domain.is_none()) {
+    /// Its returns and those of others: from the run, or from tests now.
+    pub(super) fn earned(&self, options: &Options) -> anyhow::Result<Option<Part<Earned>>> {
+        if let Some(run) = self.run.as_ref().filter(|_| options.domain.is_none()) {
             let story = self.own_domain().map(|domain| domain.story).unwrap_or_default();
-            return Ok(Some(Part::Here(told_by(run, story))));
+            return Ok(Some(Part::Here(earned_in(run, story))));
         }
         let Some(plan) = &self.plan else { return Ok(None) };
-        let Some(domain) = &wishes.domain else {
-            return Ok(Some(Part::Missing("What it earns: give --domain DOMAIN, if it was made for one.".into())));
+        let Some(domain) = &options.domain else {
+            return Ok(Some(Part::Missing("Returns: give --domain DOMAIN, if the policy was made for a domain.".into())));
         };
-        let (episodes, max_steps, discount) = (wishes.test_episodes, domain.horizon, domain.discount);
-        let test = Test { domain, episodes: episodes as usize, max_steps, discount, seed: Seed(wishes.seed) };
-        let learned = |heard: &Heard| -> anyhow::Result<(Vec<Tested>, String)> {
-            let held = heard.held(domain.alphabet().clone())?;
-            let others =
-                format!("Those without a model learned from the first {} of the logs.", plural(held.len() as u64, "episode"));
-            Ok((test.baselines(&held, plan.params().discount)?, others))
+        let (episodes, max_steps, discount) = (options.test_episodes, domain.horizon, domain.discount);
+        let test = Test { domain, episodes: episodes as usize, max_steps, discount, seed: Seed(options.seed) };
+        let learned = |logs: &HeldOut| -> anyhow::Result<(Vec<Tested>, String)> {
+            let episodes = logs.first_episodes(domain.alphabet().clone())?;
+            let others = format!(
+                "Baselines without a model were learned from the first {} of the logs.",
+                plural(episodes.len() as u64, "episode")
+            );
+            Ok((test.baselines(&episodes, plan.params().discount)?, others))
         };
-        let (mut policies, others) = match wishes.logs.as_ref().map(learned) {
+        let (mut policies, others) = match options.logs.as_ref().map(learned) {
             Some(Ok(learned)) => learned,
-            Some(Err(e)) => (test.unlearned(), format!("Others could not learn from the logs: {e:#}.")),
-            None => (test.unlearned(), "With --logs LOGS there are others that learn from them without a model.".into()),
+            Some(Err(e)) => (test.unlearned(), format!("Baselines could not be learned from the logs: {e:#}.")),
+            None => {
+                (test.unlearned(), "With --logs LOGS, baselines without a model are learned from them and shown as well.".into())
+            }
         };
         policies.push(Tested { policy: OWN.into(), returns: test.returns(plan.policies_for(domain.alphabet())?) });
         let informed = test.informed();
@@ -53,51 +57,51 @@ impl Subject {
         Ok(Some(Part::Here(Earned { domain: name, story, episodes, max_steps, discount, policies, others, own, bound })))
     }
 
-    /// What logs say the policy would earn, where they can.
-    pub(super) fn estimates(&self, wishes: &Wishes) -> anyhow::Result<Option<Part<Estimates>>> {
+    /// The return of the policy, estimated from logs, if possible.
+    pub(super) fn estimates(&self, options: &Options) -> anyhow::Result<Option<Part<Estimates>>> {
         let Some(plan) = &self.plan else { return Ok(None) };
-        let Some(heard) = &wishes.logs else { return Ok(Some(Part::needs_logs("What logs say it would earn"))) };
-        let episodes = heard.held(plan.alphabet().clone())?;
+        let Some(logs) = &options.logs else { return Ok(Some(Part::needs_logs("Estimated return"))) };
+        let episodes = logs.first_episodes(plan.alphabet().clone())?;
         let actions = plan.alphabet().actions().len();
         if episodes.iter().flat_map(|z| &z.steps).any(|ao| ao.action.index() >= actions) {
-            let problem = "What logs say it would earn cannot be told: they have actions that the policy does not know.";
+            let problem = "The return cannot be estimated from the logs: they have actions that the policy does not know.";
             return Ok(Some(Part::Missing(problem.into())));
         }
         let max_steps = episodes.iter().map(|z| z.steps.len()).max().unwrap_or(0);
-        let (discount, rollouts) = (plan.params().discount, wishes.test_episodes as usize);
-        let test = LogTest { max_steps, discount, rollouts, replicates: REPLICATES, seed: Seed(wishes.seed), first: None };
+        let (discount, rollouts) = (plan.params().discount, options.test_episodes as usize);
+        let test = LogTest { max_steps, discount, rollouts, replicates: REPLICATES, seed: Seed(options.seed), first: None };
         Ok(Some(match test.evaluate(plan, &episodes) {
             Ok(value) => Part::Here(Estimates::of(&value, episodes.len(), max_steps, discount)),
-            Err(e) => Part::Missing(format!("What logs say it would earn cannot be told: {e}.")),
+            Err(e) => Part::Missing(format!("The return cannot be estimated from the logs: {e}.")),
         }))
     }
 
     /// Episodes step by step: played by the policy, or the first of the logs.
-    pub(super) fn episodes(&self, wishes: &Wishes) -> anyhow::Result<Option<Part<Episodes>>> {
+    pub(super) fn episodes(&self, options: &Options) -> anyhow::Result<Option<Part<Episodes>>> {
         let own = self.own_domain();
-        if let (Some(domain), Some(plan)) = (wishes.domain.as_ref().or(own.as_ref()), &self.plan) {
-            return Ok(Some(Part::Here(shown_in(domain, plan, wishes)?)));
+        if let (Some(domain), Some(plan)) = (options.domain.as_ref().or(own.as_ref()), &self.plan) {
+            return Ok(Some(Part::Here(shown_in(domain, plan, options)?)));
         }
         let (plan, model) = (self.plan.as_ref(), self.model());
         let Some(alphabet) = plan.map(Plan::alphabet).or(model.map(Model::alphabet)) else {
-            let how = "What the agent does, step by step: let it keep its policy, with `foretell agent -o POLICY --json`.";
+            let how = "Episodes step by step: save the policy of the agent with `foretell agent -o POLICY --json`.";
             return Ok(Some(Part::Missing(how.into())));
         };
-        let Some(heard) = &wishes.logs else {
+        let Some(logs) = &options.logs else {
             let how = if plan.is_some() { "--domain DOMAIN, or --logs LOGS" } else { "--logs LOGS" };
-            return Ok(Some(Part::Missing(format!("What happens, step by step: give {how}."))));
+            return Ok(Some(Part::Missing(format!("Episodes step by step: give {how}."))));
         };
-        let mut reader = heard.opened.logs.open(alphabet.clone())?;
-        let first = reader.by_ref().take(wishes.episodes).collect::<Result<Vec<Trajectory>, _>>();
-        let first = first.map_err(|e| heard.opened.blame(e))?;
-        let list = first.iter().map(|z| along(z, reader.alphabet(), model, plan, wishes.pomdp())).collect();
+        let mut reader = logs.opened.logs.open(alphabet.clone())?;
+        let first = reader.by_ref().take(options.episodes).collect::<Result<Vec<Trajectory>, _>>();
+        let first = first.map_err(|e| logs.opened.blame(e))?;
+        let list = first.iter().map(|z| along(z, reader.alphabet(), model, plan, options.pomdp())).collect();
         let source = format!("The first {} of the logs.", plural(first.len() as u64, "episode"));
         Ok(Some(Part::Here(Episodes { source, acted: false, actions: alphabet.actions().to_vec(), list })))
     }
 }
 
-/// What a run found its policies to earn.
-fn told_by(run: &Run, story: String) -> Earned {
+/// The returns that a run reports.
+fn earned_in(run: &Run, story: String) -> Earned {
     Earned {
         domain: run.domain.clone(),
         story,
@@ -111,17 +115,17 @@ fn told_by(run: &Run, story: String) -> Earned {
     }
 }
 
-/// A policy at work, in the episodes in which `evaluate` tests it.
-fn shown_in(domain: &Domain, plan: &Plan, wishes: &Wishes) -> anyhow::Result<Episodes> {
-    let mut show = Show::new(Game::new(domain, domain.horizon, Seed(wishes.seed)), plan)?;
+/// A policy in action, in the same episodes as in `evaluate`.
+fn shown_in(domain: &Domain, plan: &Plan, options: &Options) -> anyhow::Result<Episodes> {
+    let mut show = Show::new(Game::new(domain, domain.horizon, Seed(options.seed)), plan)?;
     let mut list = Vec::new();
-    for episode in 0..wishes.episodes {
+    for episode in 0..options.episodes {
         if episode > 0 {
             show.restart();
         }
         list.push(played(&mut show));
     }
-    let first = plural(wishes.episodes as u64, "episode");
-    let source = format!("The policy acts in {}: the first {first} with seed {}.", domain.name, wishes.seed);
+    let first = plural(options.episodes as u64, "episode");
+    let source = format!("The policy acts in {}: the first {first} with seed {}.", domain.name, options.seed);
     Ok(Episodes { source, acted: true, actions: domain.alphabet().actions().to_vec(), list })
 }

@@ -1,4 +1,4 @@
-//! The numbers that matter most, in words.
+//! The most important numbers, with explanations.
 
 use foretell::Model;
 use serde::Serialize;
@@ -14,7 +14,7 @@ pub struct Headline {
     pub note: String,
 }
 
-/// Of a model, and of how well it foretells.
+/// Numbers about a model and its predictions.
 pub fn for_model(model: &Model, foresight: Option<&Foresight>) -> Vec<Headline> {
     let mut all = Vec::new();
     if let Some(foresight) = foresight {
@@ -24,13 +24,13 @@ pub fn for_model(model: &Model, foresight: Option<&Foresight>) -> Vec<Headline> 
             beside.extend(truth.map(|value| format!("exact model {}", number(value, 2))));
             all.push(Headline {
                 value: format!("{} nats", number(model.log_likelihood, 2)),
-                label: format!("is how well it foretells {} of logs it has not seen", plural(model.horizon as u64, "step")),
+                label: format!("mean log-likelihood of {} of held-out logs", plural(model.horizon as u64, "step")),
                 note: format!("{}; nearer to 0 is better", beside.join(", ")),
             });
         }
         all.push(Headline {
             value: percent(foresight.per_step.exp()),
-            label: "is the probability that it gives to what happens next".into(),
+            label: "predicted probability of the next observation".into(),
             note: format!("geometric mean over {}", plural(foresight.steps, "step")),
         });
     }
@@ -38,24 +38,24 @@ pub fn for_model(model: &Model, foresight: Option<&Foresight>) -> Vec<Headline> 
     all.push(match model.latent() {
         Some(refined) => Headline {
             value: plural(refined.pomdp.states().len() as u64, "hidden state"),
-            label: "explain what was observed".into(),
-            note: "found from the logs alone".into(),
+            label: "explain the observations".into(),
+            note: "learned from the logs".into(),
         },
         None => Headline {
             value: plural(model.linear().map_or(0, |linear| linear.rank()) as u64, "number"),
-            label: "sum up all that it remembers of the past".into(),
+            label: "summarise the past".into(),
             note: "its predictive state".into(),
         },
     });
     all.push(Headline {
         value: plural(episodes, "episode"),
-        label: "are what it was learned from".into(),
+        label: "were used for training".into(),
         note: plural(steps, "step"),
     });
     all
 }
 
-/// Of a policy: what it earns where it acted, or what logs say of it.
+/// Numbers about a policy: its return in a domain, or estimated from logs.
 pub fn for_policy(earned: Option<&Earned>, estimates: Option<&Estimates>) -> Vec<Headline> {
     if let Some((earned, own)) = earned.and_then(|e| Some((e, e.policies.iter().find(|t| t.policy == e.own)?))) {
         let named = |name: &str| {
@@ -66,21 +66,25 @@ pub fn for_policy(earned: Option<&Earned>, estimates: Option<&Estimates>) -> Vec
         return vec![
             Headline {
                 value: format!("{} ± {}", number(own.returns.mean_return, 3), number(own.returns.ci95, 3)),
-                label: format!("is what it earns in an episode of {}", earned.domain),
+                label: format!("mean return of an episode in {}", earned.domain),
                 note: beside.join("; "),
             },
             Headline {
                 value: format!("{:.1} steps", own.returns.mean_length),
-                label: "is how long its episodes last".into(),
-                note: format!("{} end by themselves, the others after {}", percent(own.returns.terminated), earned.max_steps),
+                label: "mean length of an episode".into(),
+                note: format!(
+                    "{} terminate, the others are truncated after {}",
+                    percent(own.returns.terminated),
+                    earned.max_steps
+                ),
             },
         ];
     }
     let estimate = |e: &Estimates| Headline {
         value: format!("{} ± {}", number(e.fitted_q.value, 3), number(e.fitted_q.ci95, 3)),
-        label: format!("is what it would earn in {}, by logs alone", plural(e.max_steps as u64, "step")),
+        label: format!("return over {}, estimated from logs", plural(e.max_steps as u64, "step")),
         note: format!(
-            "discounted; the logs themselves earned {} in {} episodes",
+            "discounted; the behaviour policy earned {} in {} episodes",
             number(e.logged.value, 3),
             count(e.episodes as u64)
         ),

@@ -1,4 +1,4 @@
-// The page: sections in the order in which a stranger would ask.
+// The page: sections in the order in which a new reader would ask.
 
 const page = JSON.parse(document.getElementById("data").textContent);
 const p = (...words) => el("p", {}, words);
@@ -14,45 +14,45 @@ function section(id, short, title, part, draw) {
 
 const LINES = ["line1", "line2", "line3", "line4", "line5"];
 
-section("earned", "Earned", "What does it earn?", page.earned, (e) => {
+section("earned", "Returns", "What does it earn?", page.earned, (e) => {
   const bars = (value, half) => e.policies.map((t) => ({ name: t.policy === e.own ? "this policy" : t.policy, value: t[value], half: t[half], own: t.policy === e.own }));
   const chart = (i) => barChart(i === 0
     ? { title: "Mean return of each policy", desc: "One bar for each policy, with a 95 % interval.", label: "sum of rewards in an episode", bars: bars("mean_return", "ci95") }
     : { title: "Mean discounted return of each policy", desc: "One bar for each policy, with a 95 % interval.", label: `discounted sum of rewards, γ = ${number(e.discount)}`, bars: bars("discounted_return", "discounted_ci95"),
-      mark: isNumber(e.bound) ? { at: e.bound, name: "nobody can earn more" } : null });
+      mark: isNumber(e.bound) ? { at: e.bound, name: "upper bound" } : null });
   const informed = e.policies.some((t) => t.policy.startsWith("QMDP"));
   return [
     e.story ? p(el("b", {}, e.domain + ": "), e.story) : null,
-    p(`What an episode earns on average, over ${number(e.episodes)} episodes of at most ${number(e.max_steps)} steps. Further to the right is better; whiskers are 95 % intervals. All policies met the same episodes.`,
-      informed ? " “QMDP, knows the model” was given the exact model that the others had to learn or do without." : "", e.others ? " " + e.others : ""),
+    p(`Mean return over ${number(e.episodes)} episodes of at most ${number(e.max_steps)} steps. Higher is better; whiskers are 95 % intervals. All policies were tested with the same seeds.`,
+      informed ? " “QMDP, knows the model” was given the exact model; the others were not." : "", e.others ? " " + e.others : ""),
     views(["return", "discounted"], chart),
-    numbersTable(["policy", "return", "±", "discounted", "±", "steps", "ended"], e.policies.map((t) => [t.policy === e.own ? "this policy" : t.policy, fixed(4)(t.mean_return), fixed(4)(t.ci95), fixed(4)(t.discounted_return), fixed(4)(t.discounted_ci95), fixed(1)(t.mean_length), percent(t.terminated)])),
+    numbersTable(["policy", "return", "±", "discounted", "±", "steps", "terminated"], e.policies.map((t) => [t.policy === e.own ? "this policy" : t.policy, fixed(4)(t.mean_return), fixed(4)(t.ci95), fixed(4)(t.discounted_return), fixed(4)(t.discounted_ci95), fixed(1)(t.mean_length), percent(t.terminated)])),
   ];
 });
 
-section("rounds", "Rounds", "How did it get there?", page.rounds, (rounds) => {
+section("rounds", "Rounds", "How did it learn?", page.rounds, (rounds) => {
   const series = [{ name: "earned while sampling", color: "own", points: rounds.map((r) => ({ x: r.episodes, y: r.sampled.discounted_return, half: r.sampled.discounted_ci95, note: `round ${r.number}` })) }];
   if (rounds.some((r) => isNumber(r.value))) {
-    series.push({ name: "promised by its own estimate", color: "line1", dash: "6 4", points: rounds.filter((r) => isNumber(r.value)).map((r) => ({ x: r.episodes, y: r.value })) });
+    series.push({ name: "estimated by its own plan", color: "line1", dash: "6 4", points: rounds.filter((r) => isNumber(r.value)).map((r) => ({ x: r.episodes, y: r.value })) });
   }
   return [
-    p("In each round the agent samples episodes with what it has planned so far, still trying things at random now and then, and learns and plans anew from all of them. Rising is good. What it earns while sampling is less than what its policy earns in the end, since random actions cost; a promise far above what is earned is wishful thinking."),
+    p("In each round the agent samples episodes with its latest plan and some random actions. Then it learns and plans anew from all episodes so far. A rising line is good. Returns while sampling are lower than those of the final policy, because of the random actions. An estimate far above the returns is too optimistic."),
     lineChart({ title: "Discounted return by round", desc: "What the agent earned while it sampled, by episodes so far.", x: { label: "episodes sampled so far", short: "episodes" }, y: { label: "discounted return of an episode" }, series }),
   ];
 });
 
-section("estimates", "By logs", "What would it earn, by logs alone?", page.estimates, (e) => [
-  p(`Without letting it act: two estimates that err in different ways, from ${number(e.episodes)} logged episodes, for ${number(e.max_steps)} steps with discount ${number(e.discount)}. Fitted-Q evaluation carries logged rewards back along the policy's actions; rollouts let it act in its own model. `,
-    e.agree === false ? el("b", {}, "They disagree, so trust neither.") : e.agree ? "They do not contradict each other, which is no proof." : "It has no model, so there is one estimate only.",
-    ` It takes the action of the logs in ${percent(e.same_action)} of the steps.`),
+section("estimates", "From logs", "What would it earn, estimated from logs?", page.estimates, (e) => [
+  p(`Two estimates with different kinds of error, from ${number(e.episodes)} logged episodes, over ${number(e.max_steps)} steps with discount ${number(e.discount)}. Fitted-Q evaluation propagates logged rewards backwards along the policy's actions. Rollouts simulate the policy in its own model. `,
+    e.agree === false ? el("b", {}, "They disagree, so trust neither.") : e.agree ? "They are consistent, which is not a proof." : "The policy has no model, so there is only one estimate.",
+    ` The policy takes the logged action in ${percent(e.same_action)} of the steps.`),
   barChart({ title: "Estimated discounted return", desc: "Bars with 95 % intervals.", label: "discounted return", bars: [
-    { name: "the logs themselves", value: e.logged.value, half: e.logged.ci95 },
+    { name: "behaviour policy", value: e.logged.value, half: e.logged.ci95 },
     { name: "policy, by fitted-Q evaluation", value: e.fitted_q.value, half: e.fitted_q.ci95, own: true },
     e.rollouts ? { name: "policy, by rollouts in its model", value: e.rollouts.value, half: e.rollouts.ci95, own: true } : null,
   ].filter(Boolean) }),
 ]);
 
-section("foresight", "Foresight", "How well does it foretell?", page.foresight, (f) => {
+section("foresight", "Predictions", "How well does it predict?", page.foresight, (f) => {
   let line = 0;
   const looks = (l) => ({
     model: () => ({ color: "own" }),
@@ -70,18 +70,18 @@ section("foresight", "Foresight", "How well does it foretell?", page.foresight, 
       { y: h.log_likelihood - own.get(h.horizon) },
     ][i];
     return lineChart({
-      title: "Log-likelihood of held-out logs by horizon", desc: "One line for each way to foretell; higher is better.",
-      x: { label: "horizon: steps from the start of an episode", short: "horizon", whole: true }, y: { label: ["mean log-probability of all observations so far, nats", "the same for each step, nats", "how much better than this model, nats"][i] },
+      title: "Log-likelihood of held-out logs by horizon", desc: "One line for each predictor; higher is better.",
+      x: { label: "horizon: steps from the start of an episode", short: "horizon", whole: true }, y: { label: ["mean log-probability of all observations so far, nats", "the same per step, nats", "how much better than this model, nats"][i] },
       series: looked.map((l) => ({ ...l, points: l.source.map((h) => ({ x: h.horizon, ...of(h) })) })),
     });
   };
   return [
-    p(`Each line is the mean log-probability of all that was observed in the first steps of an episode, given what was done, over ${number(f.episodes)} episodes that were not learned from. Higher is better and 0 would be certainty; lines fall because more steps are harder to get all right. Bands are 95 % intervals.`),
-    p(has("truth") ? "The dashed line is the exact model, which nobody can beat in the long run: the nearer, the better. " : "", "n-grams only count what followed the same last steps, and “action alone” what followed the action: a model should be above them."),
+    p(`Each line is the mean log-probability of all observations up to a step of an episode, given the actions, over ${number(f.episodes)} held-out episodes. Higher is better, and 0 is certainty. Lines fall because each further observation can only lower the probability. Bands are 95 % intervals.`),
+    p(has("truth") ? "The dashed line is the exact model, the best possible predictor: the closer to it, the better. " : "", "n-grams count what followed the same last steps, and “action only” what followed the same action. A model should be above them."),
     views(["all steps", "per step", "difference"], chart),
-    el("p", { class: "small soft", style: "margin:.6rem 0 0" }, `The filter lost track ${number(f.lost)} times in ${number(f.steps)} steps.`,
-      f.unseen > 0 ? ` ${number(f.unseen)} of them had an action or observation that was never met in training${f.unseen > f.steps / 2 ? ": are these logs of the same system?" : "."}` : "",
-      f.uncertainty ? ` The ensemble's predictions spread by ${number(f.uncertainty.spread)} on average${isNumber(f.uncertainty.coverage) ? `; two spreads cover the truth in ${percent(f.uncertainty.coverage)} of them` : ""}.` : ""),
+    el("p", { class: "small soft", style: "margin:.6rem 0 0" }, `The filter was lost ${number(f.lost)} times in ${number(f.steps)} steps.`,
+      f.unseen > 0 ? ` ${number(f.unseen)} of them had an action or observation that was not seen in training${f.unseen > f.steps / 2 ? ": are these logs of the same system?" : "."}` : "",
+      f.uncertainty ? ` The mean spread of the ensemble's predictions is ${number(f.uncertainty.spread)}${isNumber(f.uncertainty.coverage) ? `; an interval of two spreads contains the true probability in ${percent(f.uncertainty.coverage)} of them` : ""}.` : ""),
   ];
 });
 
@@ -89,26 +89,26 @@ section("calibration", "Calibration", "Can its probabilities be trusted?", page.
   const most = Math.max(...f.calibration.map((b) => b.predictions));
   const points = f.calibration.map((b) => ({ x: b.predicted, y: b.observed, half: b.ci95, size: 3.5 + 6 * Math.sqrt(b.predictions / most), note: `${number(b.predictions)} predictions` }));
   return [
-    p("Of all that it gave 30 %, did 30 of 100 happen? On the diagonal is right. Above it, things happened more often than it said; below, less often. Larger dots stand for more predictions."),
+    p("Do observations with a predicted probability of 30 % occur in 30 of 100 cases? On the diagonal, predicted and observed frequencies are equal. Above it, observations occurred more often than predicted; below it, less often. Larger dots stand for more predictions."),
     el("div", { style: "max-width:560px" }, lineChart({
-      title: "Calibration", desc: "Share that came true against predicted probability; on the diagonal is right.", diagonal: true, height: 380,
-      x: { label: "predicted probability", short: "predicted", range: [0, 1], text: percent }, y: { label: "share that happened", range: [0, 1], text: percent },
-      series: [{ name: "happened", color: "own", dots: true, points }],
+      title: "Calibration", desc: "Observed frequency against predicted probability; the diagonal is perfect calibration.", diagonal: true, height: 380,
+      x: { label: "predicted probability", short: "predicted", range: [0, 1], text: percent }, y: { label: "observed frequency", range: [0, 1], text: percent },
+      series: [{ name: "observed", color: "own", dots: true, points }],
     })),
   ];
 });
 
 section("episodes", "Step by step", "What happens, step by step?", page.episodes, (e) => [
   p(e.source, e.acted
-    ? " Before each step the policy weighs its actions, and its model says what it expects to see. Move the slider, or press a bar."
-    : " Before each step the model says how likely each observation is. Move the slider, or press a bar.", " Tall bars are surprises."),
+    ? " Before each step the policy computes the values of its actions, and its model predicts the observation. Move the slider, or press a bar."
+    : " Before each step the model predicts the observation. Move the slider, or press a bar.", " Tall bars are surprising observations."),
   episodePlayer(e),
 ]);
 
-section("spectrum", "Spectrum", "How much is there to remember?", page.spectrum, (s) => [
-  p("Singular values of the learned moments, largest first: how much the past tells about the future in one direction after the other. ",
-    `The ${number(s.rank)} to the left of the mark are kept. Where values fall steeply before the mark, what matters is in; a flat tail is noise.`,
-    s.states ? ` From these the model was refined to a POMDP of ${number(s.states)} hidden states.` : "",
+section("spectrum", "Spectrum", "How large is the state?", page.spectrum, (s) => [
+  p("Singular values of the learned moments, largest first. Each measures how much the future depends on the past in one direction. ",
+    `The ${number(s.rank)} values to the left of the mark are kept. A flat tail is noise. If the values fall steeply only after the mark, a larger rank may help.`,
+    s.states ? ` The model was then refined to a POMDP with ${number(s.states)} hidden states.` : "",
     s.all > s.values.length ? ` The first ${number(s.values.length)} of ${number(s.all)} are shown.` : ""),
   lineChart({ title: "Singular values", desc: "Singular values on a logarithmic scale, largest first, with the number that is kept.", x: { label: "number", whole: true }, y: { label: "singular value (logarithmic)", log: true },
     series: [{ name: "singular value", color: "own", dots: true, points: s.values.map((y, i) => ({ x: i + 1, y, color: i < s.rank ? "own" : "line5" })) }],
@@ -125,42 +125,42 @@ section("data", "Logs", "What is in the logs?", page.data, (d) => {
   const r = d.rewards;
   const facts = [
     ["files", d.files.map((f) => f.name).join(", ")],
-    ["episodes", `${number(d.episodes)}, ${number(d.steps)} steps in all`],
+    ["episodes", `${number(d.episodes)}, ${number(d.steps)} steps in total`],
     d.lengths && ["length", `${number(d.lengths.min)} to ${number(d.lengths.max)} steps, mean ${number(d.lengths.mean)}, median ${number(d.lengths.median)}`],
-    ["ends", `${percent(d.terminated)} ended by themselves, the others were cut`],
-    ["rewards", isNumber(r.mean) ? `${number(r.min)} to ${number(r.max)}, mean ${number(r.mean)}, not zero in ${percent(r.nonzero)} of steps` : "none"],
-    ["pairs", `${number(d.pairs)} different pairs of action and observation were met`],
-    d.has_propensities && ["propensities", "every step tells how likely its action was"],
+    ["ends", `${percent(d.terminated)} terminated, the others were truncated`],
+    ["rewards", isNumber(r.mean) ? `${number(r.min)} to ${number(r.max)}, mean ${number(r.mean)}, non-zero in ${percent(r.nonzero)} of the steps` : "none"],
+    ["pairs", `${number(d.pairs)} distinct pairs of action and observation`],
+    d.has_propensities && ["propensities", "every step has the probability of its action"],
     d.skipped > 0 && ["skipped", `${number(d.skipped)} episodes with bad rows`],
   ].filter(Boolean);
   return [
-    p("The logs that the model was tested on: it has not learned from them. Shares are of all steps."),
+    p("The held-out logs on which the model was tested. Percentages are of all steps."),
     el("dl", {}, facts.map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])),
-    d.findings.length ? el("div", { style: "margin-top:14px" }, el("h3", {}, "To note"), el("ul", { style: "margin:0;padding-left:1.2rem" }, d.findings.map((f) => el("li", {}, f)))) : null,
+    d.findings.length ? el("div", { style: "margin-top:14px" }, el("h3", {}, "Notes"), el("ul", { style: "margin:0;padding-left:1.2rem" }, d.findings.map((f) => el("li", {}, f)))) : null,
     el("div", { class: "columns", style: "margin-top:18px" }, list(d.actions, "actions"), list(d.observations, "observations")),
   ];
 });
 
 section("parameters", "Parameters", "With what parameters?", page.parameters.length ? page.parameters : null, (groups) => [
-  p("What was asked for. The same parameters, logs and seed give the same result, to the last bit."),
+  p("The same parameters, logs and seed give exactly the same result."),
   groups.map((g, i) => el("details", { open: i === 0 && groups.length === 1 }, el("summary", {}, `${g.title}: ${g.list.length} parameters`),
     el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": g.title }, el("table", {},
-      el("thead", {}, el("tr", {}, ["flag", "value", "what it means"].map((name) => el("th", { scope: "col" }, name)))),
+      el("thead", {}, el("tr", {}, ["flag", "value", "meaning"].map((name) => el("th", { scope: "col" }, name)))),
       el("tbody", {}, g.list.map((x) => el("tr", {}, el("td", {}, el("code", {}, x.flag)), el("td", {}, x.value), el("td", { class: "wide" }, x.meaning)))))))),
 ]);
 
-section("provenance", "Origin", "Where does all this come from?", page.provenance, (rows) => el("dl", {}, rows.map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])));
+section("provenance", "Origin", "Where does this come from?", page.provenance, (rows) => el("dl", {}, rows.map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])));
 
-section("words", "Words", "Words used here", {}, () => el("dl", {}, [
-  ["episode", "a stretch of actions and observations from a start to an end"],
-  ["observation", "what answered an action; the true state of the system stays hidden"],
-  ["nats", "units of log-probability: −0.7 is one chance in two, −2.3 one in ten"],
-  ["horizon", "how many steps from the start of an episode are foretold together"],
-  ["n-gram", "a table of what followed the same last steps in the logs, with less memory where counts are small"],
-  ["predictive state", "numbers from which the probability of everything that may follow is computed"],
-  ["POMDP", "a model with hidden states, of which observations tell a part"],
-  page.kind === "model" ? null : ["policy", "what decides which action to take, given all that happened before"],
-  page.kind === "model" ? null : ["discounted", "rewards that come later count a little less"],
+section("words", "Glossary", "Glossary", {}, () => el("dl", {}, [
+  ["episode", "a sequence of actions and observations from a start to an end"],
+  ["observation", "what is seen after an action; the true state of the system stays hidden"],
+  ["nats", "unit of natural log-probability: −0.7 is a probability of 50 %, −2.3 of 10 %"],
+  ["horizon", "number of steps from the start of an episode that are predicted together"],
+  ["n-gram", "a table of what followed the same last steps in the logs; it backs off to fewer steps where counts are small"],
+  ["predictive state", "a vector that summarises the past, from which the probabilities of all futures are computed"],
+  ["POMDP", "partially observable Markov decision process: a model with hidden states, about which observations give partial information"],
+  page.kind === "model" ? null : ["policy", "a rule that chooses an action, given the episode so far"],
+  page.kind === "model" ? null : ["discounted", "later rewards count less, by a factor γ per step"],
 ].filter(Boolean).map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])));
 
 const THEMES = ["auto", "light", "dark"];
@@ -188,6 +188,6 @@ document.getElementById("page").append(
     page.about.map((sentence) => p(sentence)),
     el("ul", { class: "numbers" }, page.headlines.map((h) => el("li", {}, el("b", {}, h.value), el("span", {}, h.label), el("i", {}, h.note))))),
   el("nav", { "aria-label": "Sections" }, el("ul", {}, sections.map((s) => el("li", {}, el("a", { href: "#" + s.id }, s.short))))),
-  page.warnings.length ? el("div", { class: "warnings", role: "note" }, el("h2", {}, "Know this first"), el("ul", {}, page.warnings.map((w) => el("li", {}, w)))) : "",
+  page.warnings.length ? el("div", { class: "warnings", role: "note" }, el("h2", {}, "Warnings"), el("ul", {}, page.warnings.map((w) => el("li", {}, w)))) : "",
   el("main", {}, sections.map((s) => s.node)),
   el("footer", {}, "Made by foretell. This page is one file: it needs no network and sends nothing anywhere."));

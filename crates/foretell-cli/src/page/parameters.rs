@@ -1,4 +1,4 @@
-//! Parameters with their meaning, as the help of the command line has it.
+//! Parameters with their meaning, from the help of the command line.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -46,7 +46,7 @@ mod tests {
     use foretell::{AgentParams, LearnParams, PlanParams};
 
     #[test]
-    fn every_parameter_is_told_with_its_flag_and_meaning() {
+    fn every_parameter_has_its_flag_and_meaning() {
         let params = LearnParams { rank: 17, ..LearnParams::default() };
         let learning = group("Learning", "learn", &params);
         assert_eq!(learning.list.len(), fields(&params).len());

@@ -1,4 +1,4 @@
-//! Parts of the page, with names and numbers as it shows them.
+//! Parts of the page, with names and numbers as shown there.
 
 use foretell::judge::{CalibrationBin, Estimate, LogValue, Tested, Uncertainty};
 use foretell::log::{Lengths, Rewards};
@@ -9,15 +9,16 @@ use crate::report::plural;
 
 /// Symbols that have a bar of their own.
 const SHOWN: usize = 12;
-/// Horizons that fewer episodes reach are left out, unless none has more: their intervals would hide the rest.
+/// Horizons that fewer episodes reach are left out, unless all are like that: their wide intervals
+/// would hide the rest.
 const ENOUGH: u64 = 30;
-/// Points of a line at most.
+/// Maximum number of points of a line.
 const POINTS: usize = 150;
-/// Singular values at most, in terms of those that are kept and at least.
+/// Maximum number of singular values: this multiple of those kept, but at least `LEAST`.
 const BEYOND: usize = 4;
 const LEAST: usize = 60;
 
-/// A log as the user named it, and what tells it from others.
+/// A log file: its name as given by the user, and its identity.
 #[derive(Debug, Serialize)]
 pub struct LogFile {
     pub name: String,
@@ -25,7 +26,7 @@ pub struct LogFile {
     pub digest: String,
 }
 
-/// What is in the logs.
+/// Summary of the logs.
 #[derive(Debug, Serialize)]
 pub struct Data {
     pub files: Vec<LogFile>,
@@ -37,7 +38,7 @@ pub struct Data {
     pub actions: Counts,
     pub observations: Counts,
     pub pairs: u64,
-    /// Whether every step tells how likely its action was.
+    /// Whether every step has the probability of its action.
     pub has_propensities: bool,
     pub skipped: u64,
     pub findings: Vec<String>,
@@ -48,7 +49,7 @@ pub struct Data {
 pub struct Counts {
     pub all: usize,
     pub shown: Vec<(String, u64)>,
-    /// How often the others were met, together.
+    /// Count of all other symbols together.
     pub others: u64,
 }
 
@@ -88,7 +89,7 @@ impl Data {
 #[derive(Debug, Serialize)]
 pub struct Spectrum {
     pub values: Vec<f64>,
-    /// How many there are, shown or not.
+    /// Total number, shown or not.
     pub all: usize,
     pub rank: usize,
     /// States of the POMDP it was refined to.
@@ -105,7 +106,7 @@ impl Spectrum {
     }
 }
 
-/// How well logs are foretold.
+/// How well logs are predicted.
 #[derive(Debug, Serialize)]
 pub struct Foresight {
     pub per_step: f64,
@@ -120,10 +121,10 @@ pub struct Foresight {
     pub uncertainty: Option<Uncertainty>,
 }
 
-/// Who foretells.
+/// What makes predictions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Who {
+pub enum Predictor {
     Model,
     Truth,
     Baseline,
@@ -134,11 +135,11 @@ pub enum Who {
 #[derive(Debug, Serialize)]
 pub struct Line {
     pub name: String,
-    pub who: Who,
+    pub who: Predictor,
     pub points: Vec<HorizonScore>,
 }
 
-/// A bin of probabilities and how often they came true, with half a 95 % interval.
+/// A bin of predicted probabilities and its observed frequency, with half a 95 % interval.
 #[derive(Debug, Serialize)]
 pub struct Reliability {
     #[serde(flatten)]
@@ -148,15 +149,15 @@ pub struct Reliability {
 
 impl Foresight {
     pub fn of(score: &Score) -> Foresight {
-        let line = |name: &str, who: Who, scores: &[HorizonScore]| Line { name: name.into(), who, points: thinned(scores) };
-        let mut lines = vec![line("this model", Who::Model, &score.horizons)];
-        lines.extend(score.truth.iter().map(|truth| line("exact model", Who::Truth, truth)));
+        let line = |name: &str, who: Predictor, scores: &[HorizonScore]| Line { name: name.into(), who, points: thinned(scores) };
+        let mut lines = vec![line("this model", Predictor::Model, &score.horizons)];
+        lines.extend(score.truth.iter().map(|truth| line("exact model", Predictor::Truth, truth)));
         lines.extend(score.baselines.iter().filter_map(|(name, scores)| {
             let length: u64 = name.strip_prefix("ngram-")?.parse().ok()?;
-            let name = if length == 0 { "action alone".into() } else { format!("n-gram, {}", plural(length, "step")) };
-            Some(line(&name, Who::Baseline, scores))
+            let name = if length == 0 { "action only".into() } else { format!("n-gram, {}", plural(length, "step")) };
+            Some(line(&name, Predictor::Baseline, scores))
         }));
-        lines.extend(score.baselines.get("uniform").map(|scores| line("all alike", Who::Uniform, scores)));
+        lines.extend(score.baselines.get("uniform").map(|scores| line("uniform", Predictor::Uniform, scores)));
         Foresight {
             per_step: score.per_step,
             episodes: score.episodes,
@@ -173,14 +174,14 @@ impl Foresight {
     pub fn last(&self) -> Option<Last<'_>> {
         let model = self.lines.first()?.points.last()?;
         let end = |line: &Line| line.points.last().map_or(f64::NEG_INFINITY, |h| h.log_likelihood);
-        let truth = self.lines.iter().find(|line| line.who == Who::Truth).map(end);
-        let ngrams = self.lines.iter().filter(|line| line.who == Who::Baseline);
+        let truth = self.lines.iter().find(|line| line.who == Predictor::Truth).map(end);
+        let ngrams = self.lines.iter().filter(|line| line.who == Predictor::Baseline);
         let best_ngram = ngrams.map(|line| (line.name.as_str(), end(line))).max_by(|x, y| x.1.total_cmp(&y.1));
         Some(Last { model, truth, best_ngram })
     }
 }
 
-/// What is foretold of a horizon, nats.
+/// Log-likelihoods at a horizon, nats.
 #[derive(Debug, PartialEq)]
 pub struct Last<'f> {
     pub model: &'f HorizonScore,
@@ -188,7 +189,7 @@ pub struct Last<'f> {
     pub best_ngram: Option<(&'f str, f64)>,
 }
 
-/// Horizons that enough episodes reach, and not too many of them; the last of them always.
+/// Horizons that enough episodes reach, thinned out; always with the last of them.
 fn thinned(scores: &[HorizonScore]) -> Vec<HorizonScore> {
     let enough = scores.iter().take_while(|h| h.episodes >= ENOUGH).count();
     let scores = if enough > 0 { &scores[..enough] } else { scores };
@@ -197,7 +198,7 @@ fn thinned(scores: &[HorizonScore]) -> Vec<HorizonScore> {
     scores.iter().enumerate().filter(|(i, _)| i % every == 0 || *i == last).map(|(_, h)| *h).collect()
 }
 
-/// What policies earn in a domain.
+/// Returns of policies in a domain.
 #[derive(Debug, Serialize)]
 pub struct Earned {
     pub domain: String,
@@ -206,17 +207,18 @@ pub struct Earned {
     pub max_steps: usize,
     pub discount: f64,
     pub policies: Vec<Tested>,
-    /// What the others learned from, or why they did not.
+    /// What the baselines were learned from, or why they are missing.
     pub others: String,
-    /// Which of them is ours.
+    /// The name of our policy among them.
     pub own: String,
-    /// What one could earn at most who saw the state, discounted.
+    /// Upper bound on the discounted return, even of a policy that sees the state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bound: Option<f64>,
 }
 
 impl Earned {
-    /// The best of the policies that know no more than ours and earned more, discounted.
+    /// The best policy without knowledge of the model, if its discounted return is higher than
+    /// ours.
     pub fn better(&self) -> Option<&Tested> {
         let own = self.policies.iter().position(|t| t.policy == self.own)?;
         let earned = |t: &Tested| t.returns.discounted_return;
@@ -225,7 +227,7 @@ impl Earned {
     }
 }
 
-/// What logs say a policy would earn.
+/// The return of a policy, estimated from logs.
 #[derive(Debug, Serialize)]
 pub struct Estimates {
     pub episodes: usize,

@@ -1,4 +1,4 @@
-//! What a page is about, and the page that is made of it.
+//! The subject of a page, and how the page is made from it.
 
 use std::fs;
 use std::io::{self, Read};
@@ -8,7 +8,7 @@ use anyhow::{Context, anyhow, bail};
 use foretell::store::digest;
 use foretell::{Domain, Error, Model, Plan, Pomdp, Stamp, domains};
 
-use super::{Heard, Kind, Page, Part, Spectrum, for_model, for_policy, group};
+use super::{HeldOut, Kind, Page, Part, Spectrum, for_model, for_policy, group};
 use crate::output;
 use crate::run::Run;
 
@@ -23,29 +23,29 @@ pub struct Subject {
     pub(super) run: Option<Run>,
 }
 
-/// What a page is made with besides.
-pub struct Wishes {
-    /// Logs that were not learned from.
-    pub logs: Option<Heard>,
-    /// Whose exact model is put beside.
+/// Options of a page.
+pub struct Options {
+    /// Logs that were not used for training.
+    pub logs: Option<HeldOut>,
+    /// Domain whose exact model is shown for comparison.
     pub truth: Option<Domain>,
-    /// Where a policy acts.
+    /// Domain in which a policy acts.
     pub domain: Option<Domain>,
-    /// Episodes that are shown.
+    /// Number of episodes shown.
     pub episodes: usize,
-    /// Episodes in which a policy is tested.
+    /// Number of test episodes of a policy.
     pub test_episodes: u64,
     pub seed: u64,
 }
 
-impl Wishes {
+impl Options {
     pub(super) fn pomdp(&self) -> Option<&Pomdp> {
         self.truth.as_ref().and_then(Domain::pomdp)
     }
 }
 
 impl Subject {
-    /// Tells by what is in a file what it is; `-` is standard input.
+    /// Reads a file of any kind; `-` is standard input.
     pub fn read(path: &Path) -> anyhow::Result<Subject> {
         let (name, bytes) = if path.as_os_str() == "-" {
             let mut bytes = Vec::new();
@@ -68,7 +68,7 @@ impl Subject {
         Ok(subject)
     }
 
-    /// The model that foretells.
+    /// The model that makes the predictions.
     pub(super) fn model(&self) -> Option<&Model> {
         self.model.as_ref().or_else(|| self.plan.as_ref()?.model())
     }
@@ -81,22 +81,22 @@ impl Subject {
         }
     }
 
-    /// All that is known of it.
-    pub fn page(&self, wishes: &Wishes) -> anyhow::Result<Page> {
-        if wishes.domain.is_some() && self.kind() == Kind::Model {
+    /// The page about it.
+    pub fn page(&self, options: &Options) -> anyhow::Result<Page> {
+        if options.domain.is_some() && self.kind() == Kind::Model {
             bail!(
-                "{} is a model, which does not act: --domain is for policies; score it with --logs LOGS, and --truth DOMAIN beside",
+                "--domain: {} is a model, and only policies act in a domain; score a model with --logs LOGS and --truth DOMAIN",
                 self.name
             );
         }
-        let foresight = self.foresight(wishes)?;
-        let earned = self.earned(wishes)?;
-        let estimates = self.estimates(wishes)?;
+        let foresight = self.foresight(options)?;
+        let earned = self.earned(options)?;
+        let estimates = self.estimates(options)?;
         let (of_earned, of_estimates, of_foresight) = (here(&earned), here(&estimates), here(&foresight));
         let mut headlines = for_policy(of_earned, of_estimates);
         headlines.extend(self.model().into_iter().flat_map(|model| for_model(model, of_foresight)));
         let warnings = self.warnings(of_earned, of_estimates, of_foresight);
-        let data = wishes.logs.as_ref().map(Heard::data).transpose()?;
+        let data = options.logs.as_ref().map(HeldOut::data).transpose()?;
         Ok(Page {
             kind: self.kind(),
             title: super::words::shown(&self.name),
@@ -107,13 +107,13 @@ impl Subject {
             estimates,
             rounds: self.run.as_ref().map(|run| run.rounds.clone()).unwrap_or_default(),
             foresight,
-            episodes: self.episodes(wishes)?,
+            episodes: self.episodes(options)?,
             spectrum: self.model().map(Spectrum::of),
-            provenance: self.provenance(wishes, data.as_ref()),
-            // Logs would tell nothing about a run whose policy is gone.
+            provenance: self.provenance(options, data.as_ref()),
+            // Logs add nothing to a run whose policy is gone.
             data: match data {
                 Some(data) => Some(Part::Here(data)),
-                None => self.model().map(|_| Part::needs_logs("What is in the logs")),
+                None => self.model().map(|_| Part::needs_logs("Summary of the logs")),
             },
             parameters: self.parameters(),
         })
@@ -131,7 +131,7 @@ impl Subject {
         groups.into_iter().flatten().collect()
     }
 
-    /// Where a run was, if that is still there.
+    /// The domain of a run, if it still exists.
     pub(super) fn own_domain(&self) -> Option<Domain> {
         domains::get(&self.run.as_ref()?.domain).ok()
     }
@@ -141,7 +141,8 @@ fn here<T>(part: &Option<Part<T>>) -> Option<&T> {
     part.as_ref().and_then(Part::here)
 }
 
-/// The policy that a run wrote, if it is still there, or beside the run, and still the same.
+/// The policy that a run wrote, at its path or next to the run, if it still exists and is
+/// unchanged.
 fn policy_of(run: &Run, path: &Path) -> anyhow::Result<Option<Plan>> {
     let Some(policy) = &run.policy else { return Ok(None) };
     let named = PathBuf::from(&policy.file);
@@ -157,10 +158,10 @@ fn policy_of(run: &Run, path: &Path) -> anyhow::Result<Option<Plan>> {
 fn not_ours(name: &str, bytes: &[u8], error: &serde_json::Error) -> anyhow::Error {
     let what = match serde_json::from_slice::<serde_json::Value>(bytes) {
         Ok(value) if value.get("policies").is_some() => format!("a run of another version ({error})"),
-        Ok(_) => "JSON, but not what `foretell agent --json` prints".into(),
-        Err(_) => "neither a model, nor a policy, nor a run".into(),
+        Ok(_) => "JSON, but not the output of `foretell agent --json`".into(),
+        Err(_) => "neither a model, a policy nor a run".into(),
     };
     anyhow!(
-        "{name}: {what}; give a file that `foretell learn`, `refine`, `plan` or `agent` wrote, or what `foretell agent --json` printed"
+        "{name}: {what}; give a file that `foretell learn`, `refine`, `plan` or `agent` wrote, or the output of `foretell agent --json`"
     )
 }

@@ -1,4 +1,4 @@
-//! A domain that a person plays.
+//! The screen on which a person plays a domain.
 
 use std::io;
 
@@ -13,7 +13,7 @@ use ratatui::widgets::{Paragraph, Wrap};
 use super::{FRAME, Then, block, draw_hidden, heading, mood, on_terminal, picture, pressed, quits, standing};
 use crate::game::{Game, reward};
 
-/// Columns of the side with the perceptions: as many as are good to read, and the fewest, in which a score fits.
+/// Columns of the side with the observation: preferred, and minimum, in which a score fits.
 const PERCEPTS: u16 = 46;
 const FEWEST_PERCEPTS: u16 = 28;
 /// Latest steps shown.
@@ -44,7 +44,7 @@ impl Screen<'_> {
             _ if quits(key) => return Then::Quit,
             KeyCode::Tab => self.reveal = !self.reveal,
             KeyCode::Enter => self.game.restart(),
-            // A key pressed in haste must not begin the next episode.
+            // Only Enter starts the next episode.
             _ if self.game.over().is_some() => {}
             code => {
                 if let Some(a) = self.action(code) {
@@ -76,7 +76,7 @@ impl Screen<'_> {
         let parts = [Constraint::Length(1), Constraint::Min(8), Constraint::Length(2), Constraint::Length(1)];
         let [title, body, actions, footer] = Layout::vertical(parts).areas(frame.area());
         frame.render_widget(heading(self.game.domain), title);
-        // The map comes first: words can be wrapped, a map cannot.
+        // The map has priority: text can be wrapped, a map cannot.
         let hidden = self.hidden();
         let map = hidden.as_ref().map_or(0, |text| picture(text).width() as u16 + FRAME);
         let left = PERCEPTS.min(body.width.saturating_sub(map)).max(FEWEST_PERCEPTS);
@@ -89,7 +89,7 @@ impl Screen<'_> {
             None => frame.render_widget(block("hidden"), right),
         }
         frame.render_widget(Paragraph::new(self.actions()).wrap(Wrap { trim: true }), actions);
-        frame.render_widget(Line::from("Enter new episode · Tab what is hidden · Esc quit").dim(), footer);
+        frame.render_widget(Line::from("Enter new episode · Tab hidden state · Esc quit").dim(), footer);
     }
 
     fn draw_percepts(&self, frame: &mut Frame<'_>, area: Rect) {
@@ -98,8 +98,10 @@ impl Screen<'_> {
         if !text.lines.is_empty() {
             text.push_line("");
         }
-        text.push_line(self.game.words().unwrap_or_else(|| "Nothing yet: you see what your first action leads to.".to_string()));
-        frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: false }).block(block("what you perceive")), area);
+        text.push_line(
+            self.game.words().unwrap_or_else(|| "Nothing yet: the first observation follows your first action.".to_string()),
+        );
+        frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: false }).block(block("observation")), area);
     }
 
     fn draw_score(&self, frame: &mut Frame<'_>, area: Rect) {
@@ -115,7 +117,7 @@ impl Screen<'_> {
         frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: false }).block(block("score")), area);
     }
 
-    /// What is hidden, if it is to be seen. It is no secret once the episode is over.
+    /// The hidden state, if it is revealed or the episode is over.
     fn hidden(&self) -> Option<String> {
         (self.reveal || self.game.over().is_some()).then(|| self.game.picture())
     }
@@ -169,13 +171,13 @@ mod tests {
     fn what_is_hidden_is_hidden_until_asked_for_or_over() {
         let tiger = domains::get("tiger").unwrap();
         let mut screen = screen(&tiger);
-        let told = |screen: &Screen<'_>| drawn(screen).contains(&screen.game.picture());
-        assert!(!told(&screen));
+        let is_shown = |screen: &Screen<'_>| drawn(screen).contains(&screen.game.picture());
+        assert!(!is_shown(&screen));
         press(&mut screen, &[KeyCode::Tab]);
-        assert!(told(&screen));
+        assert!(is_shown(&screen));
         press(&mut screen, &[KeyCode::Tab]);
         press(&mut screen, &[KeyCode::Char('l'); 100]);
-        assert!(screen.game.over().is_some() && told(&screen));
+        assert!(screen.game.over().is_some() && is_shown(&screen));
     }
 
     #[test]

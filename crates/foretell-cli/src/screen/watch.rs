@@ -1,4 +1,4 @@
-//! A policy that acts in a domain, for a person to watch.
+//! The screen on which a person watches a policy act.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -18,26 +18,26 @@ use crate::game::reward;
 use crate::report;
 use crate::show::{Show, Thought};
 
-/// Columns of the side with what the agent knows: as many as are good to read, and the fewest.
+/// Columns of the side with the agent's information: preferred and minimum.
 const MIND: u16 = 60;
 const FEWEST_MIND: u16 = 28;
-/// Columns the other side has at least, in which bars can be told apart.
+/// Minimum columns of the other side, so that bars are distinguishable.
 const WORLD: u16 = 34;
-/// Rows of a screen on which every row counts; more have a heading.
+/// Screens with more rows than this have a heading.
 const FEW_ROWS: u16 = 24;
-/// Rows of what was seen, and the fewest of what is expected, with their frames.
+/// Rows of the observation, and minimum rows of the predictions, with their frames.
 const SEEN: u16 = 8;
 const FEWEST_EXPECTED: u16 = 5;
-/// Observations that are expected, at most.
+/// Maximum number of predicted observations.
 const MOST_EXPECTED: usize = 10;
-/// Columns in which the name of an action must fit.
+/// Maximum columns of the name of an action.
 const LONGEST_NAME: usize = 16;
 /// Columns of a value.
 const VALUE: usize = 9;
-/// Steps in a second.
+/// Steps per second.
 const SPEEDS: [f64; 7] = [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0];
 const FIRST_SPEED: usize = 2;
-/// Less than this and what was seen is a surprise, shown in red.
+/// Observations with a smaller predicted probability are shown in red.
 const SURPRISE: f64 = 0.05;
 
 /// What is on the screen.
@@ -48,7 +48,7 @@ struct Screen<'a> {
     speed: usize,
 }
 
-/// Shows a policy until the person who watches quits.
+/// Shows a policy until the user quits.
 pub fn watch(show: Show<'_>) -> io::Result<()> {
     let mut screen = Screen::new(show);
     on_terminal(|terminal| {
@@ -68,7 +68,7 @@ pub fn watch(show: Show<'_>) -> io::Result<()> {
                 if screen.press(key) == Then::Quit {
                     return Ok(());
                 }
-                // What a key has changed is there for as long as any other step.
+                // A step that a key caused is shown as long as any other.
                 if screen.moment() != before {
                     stepped = Instant::now();
                 }
@@ -82,13 +82,13 @@ impl<'a> Screen<'a> {
         Screen { show, paused: false, speed: FIRST_SPEED }
     }
 
-    /// The time between steps, if they come by themselves.
+    /// The time between steps, if it is not paused.
     fn interval(&self) -> Option<Duration> {
         let goes_on = !self.paused && self.show.game.over().is_none();
         goes_on.then(|| Duration::from_secs_f64(1.0 / SPEEDS[self.speed]))
     }
 
-    /// Which step of which episode is shown, and whether it stands still.
+    /// The episode and step shown, and whether it is paused.
     fn moment(&self) -> (u64, usize, bool) {
         (self.show.game.episode, self.show.game.steps.len(), self.paused)
     }
@@ -120,7 +120,7 @@ impl<'a> Screen<'a> {
         let world = (map.width() as u16 + FRAME).max(WORLD);
         let mind = body.width.saturating_sub(world).clamp(FEWEST_MIND, MIND);
         let [left, right] = Layout::horizontal([Constraint::Length(mind), Constraint::Min(0)]).areas(body);
-        // The values stand below the map, or beside it where it leaves no room.
+        // The values are below the map, or beside it if there is no room.
         let values = self.show.thought().values.len() as u16 + FRAME_ROWS;
         let below = right.height >= map.height() as u16 + FRAME_ROWS + values;
         let [in_left, in_right] = if below { [0, values] } else { [values, 0] };
@@ -139,9 +139,9 @@ impl<'a> Screen<'a> {
     fn draw_seen(&self, frame: &mut Frame<'_>, area: Rect) {
         let game = &self.show.game;
         let after = game.steps.last().map(|(a, outcome)| {
-            format!("what it saw after {}, reward {}", game.domain.alphabet().action_name(*a), reward(outcome.reward))
+            format!("observation after {}, reward {}", game.domain.alphabet().action_name(*a), reward(outcome.reward))
         });
-        let title = after.unwrap_or_else(|| "what it saw".to_string());
+        let title = after.unwrap_or_else(|| "observation".to_string());
         let around = block(&title).title_bottom(self.surprise());
         let inside = around.inner(area);
         frame.render_widget(around, area);
@@ -151,19 +151,19 @@ impl<'a> Screen<'a> {
         let parts = [Constraint::Length(sketch.width() as u16 + gap), Constraint::Min(0)];
         let [left, right] = Layout::horizontal(parts).areas(inside);
         frame.render_widget(sketch, left);
-        let words = game.words().unwrap_or_else(|| "Nothing yet: it sees what its first action leads to.".to_string());
+        let words = game.words().unwrap_or_else(|| "Nothing yet: the first observation follows the first action.".to_string());
         frame.render_widget(Paragraph::new(words).wrap(Wrap { trim: false }), right);
     }
 
-    /// How probable the model had found what was then seen.
+    /// The predicted probability of the observation.
     fn surprise(&self) -> Line<'static> {
         let Some(seen) = self.show.seen() else { return Line::default() };
         if !self.show.knows(seen.own) {
-            return Line::from(" never met in its logs ").bold().fg(Color::Red);
+            return Line::from(" not seen in training ").bold().fg(Color::Red);
         }
         let Some(p) = seen.given else { return Line::default() };
         let color = if p < SURPRISE { Color::Red } else { Color::Green };
-        Line::from(vec![" it had given this ".into(), format!("{} ", report::percent(p)).bold().fg(color)])
+        Line::from(vec![" predicted probability ".into(), format!("{} ", report::percent(p)).bold().fg(color)])
     }
 
     fn draw_expected(&self, frame: &mut Frame<'_>, area: Rect) {
@@ -171,7 +171,7 @@ impl<'a> Screen<'a> {
         let Thought { action, expected, .. } = show.thought();
         let over = show.game.over().is_some();
         let name = show.game.domain.alphabet().action_name(*action);
-        let title = if over { format!("what it had expected of {name}") } else { format!("what it expects of {name}") };
+        let title = if over { format!("it predicted after {name}") } else { format!("it predicts after {name}") };
         let text = match expected {
             Some(p) => {
                 let (rows, width) = (area.height.saturating_sub(FRAME_ROWS), area.width.saturating_sub(FRAME));
@@ -182,14 +182,13 @@ impl<'a> Screen<'a> {
                 };
                 Paragraph::new(report::ranked(p).into_iter().take(MOST_EXPECTED.min(rows as usize)).map(line).collect::<Vec<_>>())
             }
-            None => {
-                Paragraph::new("Nothing: this policy remembers what it saw last, and has no model.").wrap(Wrap { trim: false })
-            }
+            None => Paragraph::new("No prediction: this policy uses only its last observations, and has no model.")
+                .wrap(Wrap { trim: false }),
         };
         frame.render_widget(text.block(block(&title)), area);
     }
 
-    /// An observation and its probability, and words for it where they fit.
+    /// An observation, its probability, and its description if it fits.
     fn expectation(&self, own: Observation, p: f64, width: usize) -> Line<'static> {
         let (domain, symbol) = (self.show.game.domain, self.show.plan.alphabet().symbol(own));
         let name = format!("{:>7}  {symbol}", report::percent(p));
@@ -205,7 +204,7 @@ impl<'a> Screen<'a> {
         let width = area.width.saturating_sub(FRAME) as usize;
         let lines: Vec<Line<'_>> = (0..values.len()).map(|a| self.value(a, width)).collect();
         let down = first_shown(action.0 as u16, values.len() as u16, area.height.saturating_sub(FRAME_ROWS));
-        frame.render_widget(Paragraph::new(lines).scroll((down, 0)).block(block("value of each action")), area);
+        frame.render_widget(Paragraph::new(lines).scroll((down, 0)).block(block("action values")), area);
     }
 
     /// An action, its value, and a bar from the worst action to the best.
@@ -231,14 +230,14 @@ impl<'a> Screen<'a> {
         if let Some(verdict) = self.show.game.verdict() {
             return Line::from(vec![verdict.bold().fg(mood(&self.show.game)), " Enter next · Esc quit".dim()]);
         }
-        let speed = || format!("▶ {} a second", SPEEDS[self.speed]);
-        let (state, space) = if self.paused { ("‖ paused".to_string(), "go on") } else { (speed(), "pause") };
+        let speed = || format!("▶ {} steps/s", SPEEDS[self.speed]);
+        let (state, space) = if self.paused { ("‖ paused".to_string(), "resume") } else { (speed(), "pause") };
         let keys = format!(" · Space {space} · → step · + − speed · Enter next episode · Esc quit");
         Line::from(vec![state.bold(), keys.dim()])
     }
 }
 
-/// A bar over a share of the width, in eighths of a column; there is always something to see.
+/// A bar over a fraction of the width, in eighths of a column, at least one eighth long.
 fn bar(share: f64, width: usize) -> String {
     let eighths = ((share * width as f64 * 8.0).round() as usize).clamp(1, (8 * width).max(1));
     let part = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
@@ -311,17 +310,17 @@ mod tests {
         let mut screen = screen(&maze, &plan);
         press(&mut screen, &[KeyCode::Right]);
         let shown = drawn(&screen, 96, 32);
-        assert!(shown.contains("Nothing: this policy") && !shown.contains("it had given this"), "{shown}");
+        assert!(shown.contains("No prediction: this policy") && !shown.contains("predicted probability"), "{shown}");
     }
 
     #[test]
-    fn what_the_policy_never_met_is_said_to_be_new() {
+    fn observations_not_seen_in_training_are_marked() {
         let (maze, plain) = (domains::get("colored-gridworld").unwrap(), domains::get("gridworld").unwrap());
         let plan = small_plan(&plain, StateKind::Memory);
         let mut screen = screen(&maze, &plan);
         let new = (0..maze.horizon).any(|_| {
             press(&mut screen, &[KeyCode::Right]);
-            drawn(&screen, 96, 32).contains("never met in its logs")
+            drawn(&screen, 96, 32).contains("not seen in training")
         });
         assert!(new);
     }

@@ -53,7 +53,7 @@ CONTRAST = """(() => {
 
 
 class Checks:
-    """Claims that hold or do not; all are told."""
+    """Checks claims, and reports those that are false."""
 
     def __init__(self):
         self.made, self.failed = 0, []
@@ -83,7 +83,7 @@ def look(tab, check, name, sections, where):
 
 
 def centre(tab, selector):
-    """Scrolls to something, and tells where it is."""
+    """Scrolls to an element; returns its centre."""
     box = f"(() => {{ const n = document.querySelector('{selector}'); n.scrollIntoView({{block: 'center', behavior: 'instant'}}); " \
           "const b = n.getBoundingClientRect(); return [b.left + b.width / 2, b.top + b.height / 2]; })()"
     return tab.run(box)
@@ -96,18 +96,18 @@ def use(tab, check, where):
     tab.run("document.querySelector('#foresight .legend button').click()")
     check(tab.run(paths) < before, f"{where}: a line goes when its name is pressed")
     tab.run("document.querySelectorAll('#foresight .legend button[aria-pressed=true]').forEach(b => b.click())")
-    check("Nothing chosen" in tab.run("document.querySelector('#foresight .chart').textContent"), f"{where}: a chart without lines says so")
+    check("No lines selected" in tab.run("document.querySelector('#foresight .chart').textContent"), f"{where}: a chart without lines says so")
     tab.run("document.querySelectorAll('#foresight .views button')[2].click()")
     check(tab.run("document.querySelector('#foresight figure').textContent.includes('better than this model')"), f"{where}: there are other views")
     tip = "(t => t.hidden ? '' : t.innerText)(document.querySelector('#foresight .tip'))"
     tab.hover(*centre(tab, "#foresight .chart svg"))
-    check("horizon" in tab.run(tip) and "this model" in tab.run(tip), f"{where}: values are told under the pointer")
+    check("horizon" in tab.run(tip) and "this model" in tab.run(tip), f"{where}: values are shown under the pointer")
     tab.run("document.querySelector('#foresight .chart svg').focus()")
     tab.press("ArrowRight")
     first = tab.run(tip)
     tab.press("ArrowRight")
-    told = tab.run("document.querySelector('#foresight [aria-live]').textContent")
-    check(first and first != tab.run(tip) and told, f"{where}: keys go through the values")
+    spoken = tab.run("document.querySelector('#foresight [aria-live]').textContent")
+    check(first and first != tab.run(tip) and spoken, f"{where}: keys go through the values")
     story = "document.querySelector('#episodes .story').innerText"
     tab.run("document.querySelector('#episodes input').focus()")
     tab.press("ArrowRight")
@@ -152,7 +152,7 @@ def run(binary, folder, pictures):
                     check(not tab.complaints(), f"{where}: the console is silent: {tab.complaints()}")
         tab.open(folder / "nasty.html", WIDE, HEIGHT, False)
         tab.run("document.querySelectorAll('details').forEach(d => d.open = true)")
-        check(make.NASTY in tab.run("document.querySelector('#data-title').parentNode.textContent"), "names are told as they are")
+        check(make.NASTY in tab.run("document.querySelector('#data-title').parentNode.textContent"), "names are shown unchanged")
         tab.open(folder / "model.html", WIDE, HEIGHT, False, scripts=False)
         root = tab.call("DOM.getDocument", depth=-1)["root"]["nodeId"]
         found = tab.call("DOM.querySelectorAll", nodeId=root, selector="noscript li")["nodeIds"]

@@ -1,4 +1,4 @@
-//! The logs of a page.
+//! The held-out logs of a page.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -10,26 +10,26 @@ use super::words::shown;
 use super::{Data, LogFile};
 use crate::input::Opened;
 
-/// Episodes that are held in memory at most, where all are needed at once.
-const HELD: usize = 10_000;
+/// Maximum number of episodes in memory, where all are needed at once.
+const MOST_IN_MEMORY: usize = 10_000;
 
-/// Logs that were not learned from.
-pub struct Heard {
+/// Logs that were not used for training.
+pub struct HeldOut {
     pub(super) opened: Opened,
 }
 
-impl Heard {
-    pub fn new(opened: Opened) -> Heard {
-        Heard { opened }
+impl HeldOut {
+    pub fn new(opened: Opened) -> HeldOut {
+        HeldOut { opened }
     }
 
     /// The first episodes, over an alphabet.
-    pub(super) fn held(&self, alphabet: Alphabet) -> anyhow::Result<Vec<Trajectory>> {
-        let episodes = self.opened.logs.open(alphabet)?.take(HELD).collect::<Result<_, _>>();
+    pub(super) fn first_episodes(&self, alphabet: Alphabet) -> anyhow::Result<Vec<Trajectory>> {
+        let episodes = self.opened.logs.open(alphabet)?.take(MOST_IN_MEMORY).collect::<Result<_, _>>();
         Ok(episodes.map_err(|e| self.opened.blame(e))?)
     }
 
-    /// What is in them.
+    /// Their summary.
     pub(super) fn data(&self) -> anyhow::Result<Data> {
         let mut summary = Summary::of(&self.opened.logs).map_err(|e| self.opened.blame(e))?;
         for finding in &mut summary.findings {
