@@ -3,8 +3,13 @@
 use std::vec;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, Int32Type, Int64Type};
-use arrow_array::{Array, ArrayRef, BooleanArray, DictionaryArray, Float64Array, Int64Array, RecordBatch, StringArray};
+use arrow_array::types::{
+    Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type,
+    UInt64Type,
+};
+use arrow_array::{
+    AnyDictionaryArray, Array, ArrayRef, BooleanArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray,
+};
 use arrow_schema::DataType;
 
 use super::cell::Cell;
@@ -28,7 +33,10 @@ pub(super) struct Batches {
 /// A column of a batch, cast to one of the types a cell can have.
 pub(super) enum Cells {
     Text(StringArray),
-    Names(DictionaryArray<Int32Type>, StringArray),
+    /// The strings of a dictionary, by keys.
+    Names(Int32Array, StringArray),
+    /// Other values of a dictionary, by keys.
+    Keyed(Int32Array, Box<Cells>),
     Int(Int64Array),
     Float(Float64Array),
     Bool(BooleanArray),
@@ -86,32 +94,55 @@ impl Table for Batches {
 impl Cells {
     /// The column of that name of a table called `table` in errors.
     pub fn of(column: &str, array: &ArrayRef, table: &str) -> Result<Cells> {
-        Cells::cast(array).map_err(|error| {
-            let problem = format!("column {column:?} has the type {}, which cannot be read{error}", array.data_type());
+        Cells::cast(array).ok_or_else(|| {
+            let problem = format!("column {column:?} has the type {}, which cannot be read", array.data_type());
             Error::input(table, None, problem, "write it as strings, integers, floats or booleans")
         })
     }
 
-    fn cast(array: &ArrayRef) -> Result<Cells, String> {
-        let cast = |to: &DataType| arrow_cast::cast(array, to).map_err(|error| format!(" ({error})"));
-        Ok(match array.data_type() {
-            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Cells::Text(cast(&DataType::Utf8)?.as_string().clone()),
-            DataType::Dictionary(_, values) if matches!(**values, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View) => {
-                let names = cast(&DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)))?;
-                let names = names.as_dictionary::<Int32Type>().clone();
-                let values = names.values().as_string().clone();
-                Cells::Names(names, values)
+    /// By hand, for the few types that logs have: the casts of Arrow between all types are a large dependency.
+    fn cast(array: &ArrayRef) -> Option<Cells> {
+        macro_rules! widened {
+            ($from:ty) => {
+                Cells::Int(array.as_primitive::<$from>().unary::<_, Int64Type>(i64::from))
+            };
+        }
+        Some(match array.data_type() {
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Cells::Text(strings(array)?),
+            DataType::Dictionary(..) => Cells::of_dictionary(array.as_any_dictionary())?,
+            DataType::Int8 => widened!(Int8Type),
+            DataType::Int16 => widened!(Int16Type),
+            DataType::Int32 => widened!(Int32Type),
+            DataType::Int64 => Cells::Int(array.as_primitive::<Int64Type>().clone()),
+            DataType::UInt8 => widened!(UInt8Type),
+            DataType::UInt16 => widened!(UInt16Type),
+            DataType::UInt32 => widened!(UInt32Type),
+            DataType::UInt64 => {
+                let numbers = array.as_primitive::<UInt64Type>();
+                match numbers.try_unary::<_, Int64Type, _>(i64::try_from) {
+                    Ok(all) => Cells::Int(all),
+                    // A name need not be a number that fits.
+                    Err(_) => Cells::Text(numbers.iter().map(|n| n.map(|n| n.to_string())).collect()),
+                }
             }
-            DataType::Dictionary(_, values) => Cells::cast(&cast(values)?)?,
-            integer if integer.is_integer() => match cast(&DataType::Int64)? {
-                // a number above the largest i64 became null
-                less if less.null_count() > array.null_count() => Cells::Text(cast(&DataType::Utf8)?.as_string().clone()),
-                all => Cells::Int(all.as_primitive::<Int64Type>().clone()),
-            },
-            float if float.is_floating() => Cells::Float(cast(&DataType::Float64)?.as_primitive::<Float64Type>().clone()),
+            DataType::Float16 => Cells::Float(array.as_primitive::<Float16Type>().unary(|x| x.to_f64())),
+            DataType::Float32 => Cells::Float(array.as_primitive::<Float32Type>().unary(f64::from)),
+            DataType::Float64 => Cells::Float(array.as_primitive::<Float64Type>().clone()),
             DataType::Boolean => Cells::Bool(array.as_boolean().clone()),
             DataType::Null => Cells::Nothing,
-            _ => return Err(String::new()),
+            _ => return None,
+        })
+    }
+
+    fn of_dictionary(array: &dyn AnyDictionaryArray) -> Option<Cells> {
+        if array.values().is_empty() {
+            return Some(Cells::Nothing);
+        }
+        let keys = array.normalized_keys().into_iter().map(|key| key as i32).collect::<Vec<_>>();
+        let keys = Int32Array::new(keys.into(), array.nulls().cloned());
+        Some(match strings(array.values()) {
+            Some(names) => Cells::Names(keys, names),
+            None => Cells::Keyed(keys, Box::new(Cells::cast(array.values())?)),
         })
     }
 
@@ -119,14 +150,25 @@ impl Cells {
     pub fn cell(&self, row: usize) -> Cell<'_> {
         match self {
             Cells::Text(array) if array.is_valid(row) => Cell::Text(array.value(row).as_bytes()),
-            Cells::Names(array, names) => match array.key(row) {
-                Some(name) if names.is_valid(name) => Cell::Text(names.value(name).as_bytes()),
+            Cells::Names(keys, names) if keys.is_valid(row) => match keys.value(row) as usize {
+                name if names.is_valid(name) => Cell::Text(names.value(name).as_bytes()),
                 _ => Cell::Empty,
             },
+            Cells::Keyed(keys, values) if keys.is_valid(row) => values.cell(keys.value(row) as usize),
             Cells::Int(array) if array.is_valid(row) => Cell::Int(array.value(row)),
             Cells::Float(array) if array.is_valid(row) => Cell::Float(array.value(row)),
             Cells::Bool(array) if array.is_valid(row) => Cell::Bool(array.value(row)),
             _ => Cell::Empty,
         }
+    }
+}
+
+/// Strings of any layout; `None` if the array has none.
+fn strings(array: &ArrayRef) -> Option<StringArray> {
+    match array.data_type() {
+        DataType::Utf8 => Some(array.as_string::<i32>().clone()),
+        DataType::LargeUtf8 => Some(array.as_string::<i64>().iter().collect()),
+        DataType::Utf8View => Some(array.as_string_view().iter().collect()),
+        _ => None,
     }
 }

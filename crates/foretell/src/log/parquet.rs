@@ -125,10 +125,10 @@ mod tests {
     use std::sync::Arc;
 
     use arrow_array::builder::{Int32Builder, ListBuilder};
-    use arrow_array::types::Int32Type;
+    use arrow_array::types::{Int32Type, UInt8Type};
     use arrow_array::{
-        Array, ArrayRef, BooleanArray, DictionaryArray, Float32Array, Float64Array, Int8Array, LargeStringArray, NullArray,
-        RecordBatch, StringArray, StringViewArray, UInt64Array,
+        Array, ArrayRef, BooleanArray, DictionaryArray, Float32Array, Float64Array, Int8Array, Int64Array, LargeStringArray,
+        NullArray, RecordBatch, StringArray, StringViewArray, UInt8Array, UInt16Array, UInt64Array,
     };
     use parquet::arrow::ArrowWriter;
 
@@ -156,11 +156,14 @@ mod tests {
     #[test]
     fn every_type_of_name_is_read() {
         let dictionary: DictionaryArray<Int32Type> = ["b", "a", "b"].into_iter().collect();
-        let columns: [(ArrayRef, [&str; 3]); 9] = [
+        let keyed = DictionaryArray::<UInt8Type>::new(UInt8Array::from(vec![1, 0, 1]), Arc::new(Int64Array::from(vec![7, 9])));
+        let columns: [(ArrayRef, [&str; 3]); 11] = [
             (Arc::new(StringArray::from(vec!["b", "a", "b"])), ["b", "a", "b"]),
             (Arc::new(LargeStringArray::from(vec!["b", "a", "b"])), ["b", "a", "b"]),
             (Arc::new(StringViewArray::from(vec!["b", "a", "b"])), ["b", "a", "b"]),
             (Arc::new(dictionary), ["b", "a", "b"]),
+            (Arc::new(keyed), ["9", "7", "9"]),
+            (Arc::new(UInt16Array::from(vec![1, 0, 3])), ["1", "0", "3"]),
             (Arc::new(Int8Array::from(vec![-1, 0, 3])), ["-1", "0", "3"]),
             (Arc::new(Float32Array::from(vec![-1.0, -0.0, 3.0])), ["-1", "0", "3"]),
             (Arc::new(UInt64Array::from(vec![0, 1, 2])), ["0", "1", "2"]),
