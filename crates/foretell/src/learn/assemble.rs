@@ -4,7 +4,7 @@ use super::operators::Operator;
 use crate::data::Alphabet;
 use crate::error::{Error, Result};
 use crate::math::dot;
-use crate::model::{Linear, LinearParts, Model, NGram, Origin, Predictor};
+use crate::model::{Linear, Model, NGram, Origin, Predictor};
 
 /// What the learner hands over.
 pub(crate) struct Parts {
@@ -47,9 +47,10 @@ impl Parts {
         }
         let initial = self.initial.iter().map(|x| x / total).collect();
         let (normalizer, spectrum) = (self.normalizer, self.spectrum);
-        let parts = LinearParts { initial, normalizer, pairs, operators, readouts, mean_states, spectrum };
+        let derived = Default::default();
+        let linear = Linear { initial, normalizer, pairs, operators, readouts, mean_states, spectrum, derived };
         let (actions, observations) = (self.alphabet.actions().len(), self.alphabet.observations().len());
-        let linear = Linear::new(parts, &self.origin.pair_counts, actions, observations)?;
+        let linear = linear.completed(&self.origin.pair_counts, actions, observations)?;
         Ok(Model::new(self.alphabet, self.origin, self.ngram, Predictor::Linear(linear)))
     }
 }

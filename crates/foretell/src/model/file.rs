@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::latent::{Latent, LatentHeader};
-use super::linear::{Linear, LinearParts};
+use super::linear::Linear;
 use super::ngram::NGram;
 use super::params::LearnParams;
 use super::predictor::{Ensemble, Model, Origin, Predictor};
@@ -136,7 +136,7 @@ fn read_linear(arrays: &Arrays<'_>, pairs: Vec<ActionObservation>, counts: &[u64
     if d == 0 {
         return Err(arrays.damaged("its state has no dimensions"));
     }
-    let parts = LinearParts {
+    let linear = Linear {
         normalizer: arrays.sized("normalizer", arrays.f64s("normalizer")?, d)?,
         operators: arrays.sized("operators", arrays.f64s("operators")?, n * d * d)?,
         readouts: arrays.sized("readouts", arrays.f64s("readouts")?, n * d)?,
@@ -144,9 +144,10 @@ fn read_linear(arrays: &Arrays<'_>, pairs: Vec<ActionObservation>, counts: &[u64
         spectrum: arrays.f64s("spectrum")?,
         initial,
         pairs,
+        derived: Default::default(),
     };
     let (actions, observations) = (alphabet.actions().len(), alphabet.observations().len());
-    Linear::new(parts, counts, actions, observations).map_err(|e| arrays.damaged(&e.to_string()))
+    linear.completed(counts, actions, observations).map_err(|e| arrays.damaged(&e.to_string()))
 }
 
 fn read_ensemble(

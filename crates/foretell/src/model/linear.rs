@@ -28,12 +28,13 @@ pub struct Linear {
     pub(crate) mean_states: Vec<f64>,
     /// All singular values computed in learning, largest first.
     pub(crate) spectrum: Vec<f64>,
-    pub(super) derived: Derived,
+    /// Empty until it is [`completed`](Linear::completed).
+    pub(crate) derived: Derived,
 }
 
 /// What prediction needs and the other fields determine, with how often each pair was seen.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Derived {
+pub(crate) struct Derived {
     /// Slots of the pairs of each action: `pairs[first[a]..first[a + 1]]`.
     pub(super) first: Vec<usize>,
     /// Mean state after each observation over all actions, up to scale.
@@ -42,29 +43,16 @@ pub(super) struct Derived {
     pub(super) unigram: Vec<f64>,
 }
 
-/// The parts of a [`Linear`] model, as they are learned or read.
-pub(crate) struct LinearParts {
-    pub(crate) initial: Vec<f64>,
-    pub(crate) normalizer: Vec<f64>,
-    pub(crate) pairs: Vec<ActionObservation>,
-    pub(crate) operators: Vec<f64>,
-    pub(crate) readouts: Vec<f64>,
-    pub(crate) mean_states: Vec<f64>,
-    pub(crate) spectrum: Vec<f64>,
-}
-
 impl Linear {
-    /// Over that many actions and observations; `counts` says how often each pair was seen. All parts must be finite.
-    pub(crate) fn new(parts: LinearParts, counts: &[u64], actions: usize, observations: usize) -> Result<Linear> {
-        let LinearParts { initial, normalizer, pairs, operators, readouts, mean_states, spectrum } = parts;
-        let finite = [&initial, &normalizer, &operators, &readouts].iter().all(|v| v.iter().all(|x| x.is_finite()));
-        if !finite {
+    /// Fills in what the parts determine, over that many actions and observations; `counts` says how
+    /// often each pair was seen. All parts must be finite.
+    pub(crate) fn completed(mut self, counts: &[u64], actions: usize, observations: usize) -> Result<Linear> {
+        let parts = [&self.initial, &self.normalizer, &self.operators, &self.readouts];
+        if !parts.iter().all(|part| part.iter().all(|x| x.is_finite())) {
             return Err(Error::data("the model has parameters that are not finite", "raise `ridge` or lower `rank`"));
         }
-        let derived = Derived::default();
-        let mut linear = Linear { initial, normalizer, pairs, operators, readouts, mean_states, spectrum, derived };
-        linear.derived = Derived::of(&linear, counts, actions, observations);
-        Ok(linear)
+        self.derived = Derived::of(&self, counts, actions, observations);
+        Ok(self)
     }
 
     /// d′, dimension of the predictive state.

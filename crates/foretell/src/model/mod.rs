@@ -13,7 +13,6 @@ pub(crate) use filter::NGramStep;
 pub use filter::{NGramFilter, PredictiveState, State, UniformFilter};
 pub use latent::{Candidate, Latent, StateLayout};
 pub use linear::Linear;
-pub(crate) use linear::LinearParts;
 pub use ngram::NGram;
 pub(crate) use ngram::{Counter, Past};
 pub use params::{Cuts, History, LearnOverrides, LearnParams, Regression, Start, Weighting};
