@@ -73,15 +73,13 @@ doc:
 
 # Speed, side by side with NumPy and scikit-learn; ratios are what counts on a shared machine.
 bench: $(VENV)/installed
-	$(CARGO) build --release
+	$(CARGO) build --release -p foretell-cli -p foretell-experiments --bin foretell --bin benchmark-forest --bin benchmark-states
 	$(CARGO) bench -p foretell --bench learning
 	$(CARGO) bench -p foretell --bench gemm
 	$(CARGO) bench -p foretell --bench domains
-	$(VENV)/bin/python benchmarks/run.py --binary target/release/foretell
-	$(CARGO) build --release -p foretell --example forest
-	$(VENV)/bin/python benchmarks/trees.py --binary target/release/examples/forest
-	$(CARGO) build --release -p foretell --example states
-	$(VENV)/bin/python benchmarks/planning.py --binary target/release/foretell --states target/release/examples/states
+	$(VENV)/bin/python benchmarks/run.py --binary $(BUILT)/release/foretell
+	$(VENV)/bin/python benchmarks/trees.py --binary $(BUILT)/release/benchmark-forest
+	$(VENV)/bin/python benchmarks/planning.py --binary $(BUILT)/release/foretell --states $(BUILT)/release/benchmark-states
 
 $(VENV)/installed: benchmarks/requirements.txt
 	python3 -m venv $(VENV)
