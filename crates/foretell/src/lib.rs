@@ -34,8 +34,8 @@
 //! | h ∈ H, τ ∈ T | [`Cut::history`], prefixes of [`Cut::future`] |
 //! | φ_T, φ_H | [`Projection`], for tests and histories independently |
 //! | d_T, d_H, d′ | [`LearnParams::test_dim`], [`LearnParams::history_dim`], [`LearnParams::rank`] |
-//! | c₁ (or c_*), c_∞ | [`Model::initial`], [`Model::normalizer`] |
-//! | C_ao; C_⋆ | [`Model::operator`]; [`Model::step_operator`] |
+//! | c₁ (or c_*), c_∞ | [`Linear::initial`](model::Linear::initial), [`Linear::normalizer`](model::Linear::normalizer) |
+//! | C_ao; C_⋆ | [`Linear::operator`](model::Linear::operator); [`Linear::step_operator`](model::Linear::step_operator) |
 //! | c_t | the state of [`PredictiveState`] |
 //!
 //! Results are bit-identical for any number of threads (those of the current rayon pool).
