@@ -4,7 +4,7 @@ NEXTEST := $(shell $(CARGO) nextest --version >/dev/null 2>&1 && echo yes)
 VENV := .venv
 BUILT := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: demo test binaries test-pages test-python python check doc bench figures figures-quick screenshots clean
+.PHONY: demo test binaries test-examples test-pages test-python python check doc bench figures figures-quick screenshots clean
 
 # From nothing to a policy, then step by step from logs to predictions: the main job.
 demo:
@@ -27,11 +27,16 @@ else
 	$(CARGO) test --workspace --all-features --lib --bins --tests
 endif
 	$(CARGO) test --workspace --all-features --doc
-	$(MAKE) figures-quick test-pages test-python
+	$(MAKE) test-examples figures-quick test-pages test-python
 
 # Programs as the tests have built them: with --tests features are the same, so that nothing is compiled twice.
 binaries:
-	$(CARGO) build --workspace --all-features --bins --tests
+	$(CARGO) build --workspace --all-features --bins --examples --tests
+
+# The library's examples run to their end.
+EXAMPLES := $(basename $(notdir $(wildcard crates/foretell/examples/*.rs)))
+test-examples: binaries
+	for name in $(EXAMPLES); do $(BUILT)/debug/examples/$$name > /dev/null || exit 1; done
 
 # Pages of `foretell report` in Chromium, light and dark, wide and narrow. Where there is none, it is installed or the test skipped.
 PAGES := crates/foretell-cli/tests/pages
@@ -73,15 +78,13 @@ doc:
 
 # Speed, side by side with NumPy and scikit-learn; ratios are what counts on a shared machine.
 bench: $(VENV)/installed
-	$(CARGO) build --release
+	$(CARGO) build --release -p foretell-cli -p foretell-experiments --bin foretell --bin benchmark-forest --bin benchmark-states
 	$(CARGO) bench -p foretell --bench learning
 	$(CARGO) bench -p foretell --bench gemm
 	$(CARGO) bench -p foretell --bench domains
-	$(VENV)/bin/python benchmarks/run.py --binary target/release/foretell
-	$(CARGO) build --release -p foretell --example forest
-	$(VENV)/bin/python benchmarks/trees.py --binary target/release/examples/forest
-	$(CARGO) build --release -p foretell --example states
-	$(VENV)/bin/python benchmarks/planning.py --binary target/release/foretell --states target/release/examples/states
+	$(VENV)/bin/python benchmarks/run.py --binary $(BUILT)/release/foretell
+	$(VENV)/bin/python benchmarks/trees.py --binary $(BUILT)/release/benchmark-forest
+	$(VENV)/bin/python benchmarks/planning.py --binary $(BUILT)/release/foretell --states $(BUILT)/release/benchmark-states
 
 $(VENV)/installed: benchmarks/requirements.txt
 	python3 -m venv $(VENV)

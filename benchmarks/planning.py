@@ -6,9 +6,9 @@ same states, 25 trees for each action, K = all features, n_min = 10, and average
 terminated step and what would have followed a truncated one counts. Ours run before and after theirs, with one seed each. What
 both say of the mean value at the start must agree: only the randomness of trees is between them. Where others use the machine,
 seconds of its processors say more than those of the clock. Run it on a quiet one with the interpreter of the environment that
-`requirements.txt` describes, after `cargo build --release` and `cargo build --release -p foretell --example states`:
+`requirements.txt` describes, after `cargo build --release` and `cargo build --release -p foretell-experiments --bin benchmark-states`:
 
-    python benchmarks/planning.py --binary target/release/foretell --states target/release/examples/states
+    python benchmarks/planning.py --binary target/release/foretell --states target/release/benchmark-states
 """
 
 import argparse
@@ -137,7 +137,7 @@ def parse() -> argparse.Namespace:
     """What differs between a full run and a quick try."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--binary", type=Path, default=Path("target/release/foretell"))
-    parser.add_argument("--states", type=Path, default=Path("target/release/examples/states"))
+    parser.add_argument("--states", type=Path, default=Path("target/release/benchmark-states"))
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--episodes", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=100, help="of fitted-Q, on both sides")

@@ -3,9 +3,9 @@
 Both sides fit the same rows with the same number of threads, in turns within one run. Times are wall-clock seconds from
 arrays in memory; ours include the conversion of rows to the layout that trees read. Run it on a quiet machine with the
 interpreter of the environment that `requirements.txt` describes, after
-`cargo build --release -p foretell --example forest`:
+`cargo build --release -p foretell-experiments --bin benchmark-forest`:
 
-    python benchmarks/trees.py --binary target/release/examples/forest
+    python benchmarks/trees.py --binary target/release/benchmark-forest
 
 `--reference` prints the figures against which `crates/foretell/tests/trees.rs` holds our forests, on the same data.
 """
@@ -176,7 +176,7 @@ def reference(forests: int) -> None:
 def parse() -> argparse.Namespace:
     """What differs between a full run and a quick try."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--binary", type=Path, default=Path("target/release/examples/forest"))
+    parser.add_argument("--binary", type=Path, default=Path("target/release/benchmark-forest"))
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--seeds", type=int, default=5, help="data sets for each problem")
     parser.add_argument("--reference", type=int, metavar="FORESTS", help="print the figures of the parity test instead")

@@ -58,6 +58,7 @@ pub mod refine;
 pub mod plan;
 mod recipe;
 pub mod domains;
+pub mod testing;
 pub mod judge;
 pub mod agent;
 

@@ -3,46 +3,12 @@
 use std::collections::BTreeSet;
 
 use foretell::domains::{self, grid::Grid, rock_sample::RockSample};
-use foretell::{
-    Action, ActionObservation, Alphabet, Belief, End, Environment, Observation, Outcome, Pomdp, Predict, Rng, Seed, Track,
-    Trajectory, Uniform, rollout,
-};
+use foretell::testing::{assert_conforms, assert_predicts};
+use foretell::{Action, ActionObservation, Belief, Pomdp, Predict, Seed, Track};
 use xxhash_rust::xxh3::xxh3_64;
 
 fn assert_close(value: f64, expected: f64, tolerance: f64) {
     assert!((value - expected).abs() < tolerance, "{value} is not {expected} ± {tolerance}");
-}
-
-/// Checks the properties of every environment in a hundred episodes of a uniformly random policy.
-fn assert_conforms(env: &mut dyn Environment, horizon: usize) {
-    assert_names_are_fit_for_the_command_line(env.alphabet());
-    let (actions, observations) = (env.alphabet().actions().len(), env.alphabet().observations().len());
-    let mut episode = |seed: Seed| rollout(env, &mut Uniform { actions }, horizon, &mut seed.rng());
-    let episodes: Vec<Trajectory> = (0..100).map(|i| episode(Seed(2).index(i))).collect();
-    let again: Vec<Trajectory> = (0..100).rev().map(|i| episode(Seed(2).index(i))).collect();
-    assert!(episodes.iter().eq(again.iter().rev()), "the same seed gives the same episode, whatever came before");
-    for z in episodes {
-        let n = z.steps.len();
-        assert_eq!((z.rewards.len(), z.action_probabilities), (n, vec![1.0 / actions as f64; n]));
-        assert!(z.rewards.iter().all(|r| r.is_some_and(f64::is_finite)), "rewards are finite: {:?}", z.rewards);
-        assert!(z.end == End::Terminated || n == horizon, "an episode ends by itself or is cut at {horizon}, not at {n}");
-        for (t, ao) in z.steps.iter().enumerate() {
-            assert!(ao.action.index() < actions && ao.observation.index() < observations, "{ao:?} is of the alphabet");
-            let ends = env.alphabet().is_terminal(ao.observation);
-            assert_eq!(ends, t + 1 == n && z.end == End::Terminated, "an observation that ends the episode is its last");
-        }
-    }
-}
-
-/// Names stand in `--history "a:o,a:o"` and in tables.
-fn assert_names_are_fit_for_the_command_line(alphabet: &Alphabet) {
-    let mut seen = BTreeSet::new();
-    let actions = alphabet.actions().iter().map(|name| (name.as_str(), None));
-    for (name, terminal) in actions.chain(alphabet.observations().iter().map(|o| (o.name.as_str(), Some(o.terminal)))) {
-        assert!(!name.is_empty() && !name.contains([',', ':']) && !name.contains(char::is_whitespace), "name {name:?}");
-        assert!(seen.insert((name, terminal)), "{name:?} is named twice");
-    }
-    assert!(!alphabet.actions().is_empty() && !alphabet.observations().is_empty());
 }
 
 #[test]
@@ -52,55 +18,24 @@ fn every_domain_conforms() {
     }
 }
 
-/// An environment that breaks one rule.
-struct Faulty {
-    alphabet: Alphabet,
-    fault: Fault,
-    steps: u32,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Fault {
-    None,
-    Name(&'static str),
-    UnknownObservation,
-    InfiniteReward,
-    RemembersTheLastEpisode,
-}
-
-impl Environment for Faulty {
-    fn alphabet(&self) -> &Alphabet {
-        &self.alphabet
-    }
-    fn reset(&mut self, _: &mut Rng) {
-        self.steps = if self.fault == Fault::RemembersTheLastEpisode { self.steps / 2 } else { 0 };
-    }
-    fn step(&mut self, _: Action, rng: &mut Rng) -> Outcome {
-        self.steps += 1;
-        let o = if self.steps > 6 { 2 } else { rng.below(2) as u32 };
-        let unknown = self.fault == Fault::UnknownObservation && self.steps == 3;
-        let reward = if self.fault == Fault::InfiniteReward && self.steps == 3 { f64::INFINITY } else { 1.0 };
-        Outcome { observation: Observation(if unknown { 3 } else { o }), reward }
+/// Names stand in `--history "a:o,a:o"` and in tables.
+#[test]
+fn names_of_every_domain_are_fit_for_the_command_line() {
+    for domain in domains::all() {
+        let (actions, observations) = (domain.alphabet().actions().iter(), domain.alphabet().observations().iter());
+        for name in actions.chain(observations.map(|o| &o.name)) {
+            let divides = |c: char| c.is_whitespace() || [',', ':'].contains(&c);
+            assert!(!name.contains(divides), "{}: {name:?}", domain.name);
+        }
     }
 }
 
 #[test]
-fn environments_that_do_not_conform_are_detected() {
-    let conforms = |fault: Fault| {
-        let mut alphabet = Alphabet::default();
-        alphabet.intern_action("go");
-        let name = if let Fault::Name(name) = fault { name } else { "left" };
-        alphabet.intern_observation(name);
-        alphabet.intern_observation("right");
-        alphabet.intern_terminal_observation("end");
-        let mut env = Faulty { alphabet, fault, steps: 0 };
-        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| assert_conforms(&mut env, 10))).is_ok()
-    };
-    assert!(conforms(Fault::None));
-    let faults = [Fault::UnknownObservation, Fault::InfiniteReward, Fault::RemembersTheLastEpisode];
-    let names = ["", "far left", "left,far", "left:far", "left\n"].map(Fault::Name);
-    for fault in faults.into_iter().chain(names) {
-        assert!(!conforms(fault), "{fault:?}");
+fn the_exact_belief_predicts_in_every_finite_domain() {
+    for domain in domains::all() {
+        let Some(pomdp) = domain.pomdp() else { continue };
+        let episodes: Vec<_> = domains::sample(&domain, 20, domain.horizon.min(20), Seed(3)).collect();
+        assert_predicts(&mut Belief::new(pomdp), domain.alphabet(), &episodes);
     }
 }
 

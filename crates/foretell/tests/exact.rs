@@ -244,7 +244,7 @@ fn worst_error(pomdp: &Pomdp, probability: impl Fn(&[ActionObservation]) -> f64)
 /// The same for joint probabilities that have a factor 1/|A| for each step.
 fn worst_joint_error(pomdp: &Pomdp, model: &Model) -> f64 {
     let actions = pomdp.alphabet().actions().len() as f64;
-    worst_error(pomdp, |s| linear(&model).joint_probability(s) * actions.powi(s.len() as i32))
+    worst_error(pomdp, |s| linear(model).joint_probability(s) * actions.powi(s.len() as i32))
 }
 
 /// A world, its exact logs under a policy, and the rank of the world without and with that policy.

@@ -1,9 +1,11 @@
 //! Properties of every model.
 
 use faer::Mat;
+use foretell::model::UniformFilter;
+use foretell::testing::assert_predicts;
 use foretell::{
-    Action, ActionObservation, CutRule, End, Filter, LearnParams, Logs, Model, Observation, Pomdp, Predict, PredictiveState,
-    Projection, Seed, Track, Trajectory, domains, learn,
+    Action, ActionObservation, CutRule, End, Filter, LearnParams, Logs, Model, NGramFilter, Observation, Pomdp, Predict,
+    PredictiveState, Projection, Recipe, RefineParams, Seed, Track, Trajectory, domains, learn,
 };
 use proptest::prelude::*;
 
@@ -68,24 +70,43 @@ fn filtering_then_predicting_is_predicting_the_whole() {
 }
 
 #[test]
+fn every_filter_of_a_model_predicts() {
+    let refine = Some(RefineParams { em_rounds: 2, ..RefineParams::default() });
+    for (refine, ensemble) in [(None, None), (refine.clone(), None), (None, Some(2)), (refine, Some(2))] {
+        let learn = LearnParams { rank: 8, mix: 0.2, ..LearnParams::paper() };
+        let model = Recipe { learn, refine, ensemble, ..Recipe::default() }.fit(&colored(300, 16)).unwrap().model;
+        let mut episodes = colored(30, 17).episodes_for(model.alphabet(), "model").unwrap();
+        // An observation and an action that were not seen in training.
+        episodes[0].steps[3].observation = Observation(model.alphabet().observations().len() as u32);
+        episodes[1].steps[3].action = Action(model.alphabet().actions().len() as u32);
+        assert_predicts(&mut PredictiveState::new(&model), model.alphabet(), &episodes);
+        assert_predicts(&mut UniformFilter::of(&model), model.alphabet(), &episodes);
+        for length in 0..=model.ngram().length() {
+            assert_predicts(&mut NGramFilter::new(&model, length), model.alphabet(), &episodes);
+        }
+    }
+}
+
+#[test]
 fn predictions_are_distributions_whatever_happened() {
     let model = learn(&colored(300, 5), &LearnParams { rank: 12, mix: 0.1, ..LearnParams::default() }).unwrap();
     let (actions, symbols) = (model.alphabet().actions().len(), model.alphabet().observations().len());
     let mut rng = Seed(6).rng();
+    // Random pairs, most of them impossible, some of actions and symbols that were not seen in training.
+    let pair = |_| ActionObservation {
+        action: Action(rng.below(actions + 1) as u32),
+        observation: Observation(rng.below(symbols + 2) as u32),
+    };
+    let ends = |o: Observation| model.alphabet().observations().get(o.index()).is_some_and(|o| o.terminal);
+    let steps: Vec<_> = (0..3000).map(pair).filter(|ao| !ends(ao.observation)).collect();
+    let z = Trajectory { rewards: vec![None; steps.len()], steps, action_probabilities: vec![], end: End::Truncated };
     let mut state = PredictiveState::new(&model);
-    for _ in 0..3000 {
-        // Random pairs, most of them impossible, some of actions and symbols not seen in training.
-        let ao = ActionObservation {
-            action: Action(rng.below(actions + 1) as u32),
-            observation: Observation(rng.below(symbols + 2) as u32),
-        };
+    assert_predicts(&mut state, model.alphabet(), std::slice::from_ref(&z));
+    state.reset();
+    for ao in z.steps {
         let total: f64 = state.predict(ao.action).iter().sum::<f64>() + state.unseen();
         assert!((total - 1.0).abs() < 1e-9, "{total}");
-        if model.alphabet().observations().get(ao.observation.index()).is_some_and(|o| o.terminal) {
-            continue;
-        }
-        let p = state.update(ao);
-        assert!(p > 0.0 && p <= 1.0, "{p}");
+        assert!(state.update(ao) > 0.0);
         assert!(state.state().iter().all(|x| x.is_finite()));
     }
     assert!(state.lost() > 100, "random pairs must lose the filter, not {} times", state.lost());

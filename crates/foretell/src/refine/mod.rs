@@ -7,7 +7,7 @@
 //! 2. Counting transitions between clusters gives a first T and E.
 //! 3. EM raises the likelihood until that of held-out episodes no longer rises.
 //!
-//! Which kind of states fits (see [`StateLayout`]), and how many, is decided by held-out likelihood as well.
+//! Which kind of states fits (see [`StateLayout`](crate::model::StateLayout)), and how many, is decided by held-out likelihood as well.
 
 mod params;
 mod data;
