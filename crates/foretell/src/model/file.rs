@@ -173,8 +173,9 @@ fn ngram(arrays: &Arrays<'_>, length: usize, symbols: usize) -> Result<NGram> {
     let start = arrays.sized("ngram_start", arrays.u32s("ngram_start")?, keys.len() + 1)?;
     let observed = arrays.u32s("ngram_symbols")?;
     let counts = arrays.sized("ngram_counts", arrays.u32s("ngram_counts")?, observed.len())?;
-    let ordered =
-        keys.is_sorted() && start.windows(2).all(|w| w[0] <= w[1]) && start.last().is_some_and(|&end| end as usize == observed.len());
+    let ordered = keys.is_sorted()
+        && start.windows(2).all(|w| w[0] <= w[1])
+        && start.last().is_some_and(|&end| end as usize == observed.len());
     if !ordered || observed.iter().any(|&o| o as usize >= symbols) {
         return Err(arrays.damaged("the n-gram points outside its arrays"));
     }

@@ -1,5 +1,5 @@
-//! Back-off n-grams P(o | a, last k pairs) with Witten–Bell smoothing: the baseline for every model,
-//! and the fallback of one that fails.
+//! Back-off n-grams P(o | a, last k pairs) with Witten–Bell smoothing: the baseline for every
+//! model, and the fallback of one that fails.
 //!
 //! P_k(o) = (n(context, o) + T(context)·P_{k−1}(o)) / (n(context) + T(context)), with T the number
 //! of distinct observations after the context. The start of an episode counts as a pair of its own

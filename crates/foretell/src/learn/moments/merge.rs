@@ -27,7 +27,7 @@ impl Moments {
         let rule = if self.late.is_full { self.rule } else { survey.rule(&self.params) };
         if other.late.is_full && other.rule != rule {
             return Err(Error::data(
-                "the longest truncated episodes of the two logs differ, and too many terminated episodes depend on it to be kept",
+                "the longest truncated episodes of the two logs differ, and the episodes that this affects were too many to keep",
                 "learn from all logs together",
             ));
         }
