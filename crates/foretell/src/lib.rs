@@ -1,8 +1,8 @@
 //! Foretell learns a predictive model of a partially observable system from logged trajectories.
 //!
-//! The state of such a model is a vector of predictions: what will be observed if this is done? It is learned by
-//! compressed moments and linear algebra (CPSR; Hamilton, Milani Fard, Pineau 2014, cited as H14), so there are no
-//! restarts and no local optima.
+//! The state of such a model is a vector of predictions: what will be observed if these actions are
+//! taken? It is learned by compressed moments and linear algebra (CPSR; Hamilton, Milani Fard,
+//! Pineau 2014, cited as H14), so there are no restarts and no local optima.
 //!
 //! ```
 //! use foretell::{LearnParams, Logs, PredictiveState, Seed, domains, learn, score};
@@ -14,13 +14,13 @@
 //! let params = LearnParams { test_dim: 128, history_dim: 128, rank: 10, ..LearnParams::default() };
 //! let model = learn(&sample(1), &params)?;
 //!
-//! // What will be seen after going north?
+//! // What will be observed after going north?
 //! let mut state = PredictiveState::new(&model);
 //! let north = model.alphabet().action("N").unwrap();
 //! let total: f64 = state.predict(north).iter().sum();
 //! assert!((total + state.unseen() - 1.0).abs() < 1e-9);
 //!
-//! // How good is it? Beside the exact model, which it was never shown.
+//! // How good is it, compared with the exact model, which learning has not seen?
 //! let report = score(&model, &sample(2), maze.pomdp())?;
 //! assert!(report.horizons[0].log_likelihood > report.baselines["uniform"][0].log_likelihood);
 //! # Ok::<(), foretell::Error>(())
@@ -31,14 +31,14 @@
 //! | paper | here |
 //! |---|---|
 //! | z ∈ Z; a, o, ao | [`Trajectory`]; [`Action`], [`Observation`], [`ActionObservation`] |
-//! | h ∈ H, τ ∈ T | what stands before and after the cuts of a trajectory ([`CutRule`]) |
+//! | h ∈ H, τ ∈ T | the steps before and after the cuts of a trajectory ([`CutRule`]) |
 //! | φ_T, φ_H | [`Projection`], for tests and histories independently |
 //! | d_T, d_H, d′ | [`LearnParams::test_dim`], [`LearnParams::history_dim`], [`LearnParams::rank`] |
 //! | c₁ (or c_*), c_∞ | [`Linear::initial`](model::Linear::initial), [`Linear::normalizer`](model::Linear::normalizer) |
 //! | C_ao; C_⋆ | [`Linear::operator`](model::Linear::operator); [`Linear::step_operator`](model::Linear::step_operator) |
 //! | c_t | the state of [`PredictiveState`] |
 //!
-//! Results are bit-identical for any number of threads (those of the current rayon pool).
+//! Results are bit-identical for any number of threads in the current rayon pool.
 
 // In the order of the data flow: a module imports only from those above it (tests/imports.rs).
 mod error;
@@ -84,7 +84,7 @@ pub use store::{Checkpoint, Stamp};
 pub use system::{Environment, Filter, Outcome, Policy, Predict, Track, Uniform, rollout};
 pub use trees::{Forest, ForestArrays, Inputs, Leaves, Rows, Targets, TreeParams, Trees};
 
-/// The examples of the README are tests.
+/// Runs the examples of the README as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

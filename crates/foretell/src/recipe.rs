@@ -1,4 +1,5 @@
-//! The steps of learning in their order: a linear model, its refinement, an ensemble of them. No other place composes them.
+//! The steps of learning in order: a linear model, its refinement, an ensemble. They are composed
+//! only here.
 
 use crate::error::{Error, Result};
 use crate::learn::{Keep, Learned, Learner, MEMORY, Progress, learn_over};
@@ -12,7 +13,7 @@ use crate::store::Checkpoint;
 /// Most models of a kind in an ensemble.
 const MOST: usize = 100;
 
-/// How a model is made of logs.
+/// How a model is made from logs.
 ///
 /// ```
 /// use foretell::{LearnParams, Logs, Recipe, RefineParams, Seed, domains};
@@ -29,13 +30,14 @@ const MOST: usize = 100;
 pub struct Recipe {
     /// How the linear model is learned.
     pub learn: LearnParams,
-    /// How it is refined into a POMDP, if it is.
+    /// How it is refined into a POMDP; `None` for no refinement.
     pub refine: Option<RefineParams>,
-    /// Models of all logs that are averaged, with as many of halves for the uncertainty; `None` for a single model.
+    /// Number of models of all logs that are averaged, with as many of halves for the uncertainty;
+    /// `None` for a single model.
     pub ensemble: Option<usize>,
     /// What is kept so that other logs can be added later.
     pub keep: Keep,
-    /// Bytes that the moments of pairs may take.
+    /// Limit, in bytes, for the moments of pairs.
     pub memory: usize,
 }
 
@@ -46,40 +48,41 @@ impl Default for Recipe {
     }
 }
 
-/// How far fitting is.
+/// Progress of fitting.
 #[derive(Clone, Copy, Debug)]
 pub enum FitProgress {
     /// A batch of the linear model is done.
     Learning(Progress),
-    /// Refinement goes on from a checkpoint, after that many rounds of EM.
+    /// Refinement resumes from a checkpoint, after this many rounds of EM.
     Resumed(usize),
     /// A round of EM is done.
     Refining(EmRound),
-    /// That many of the other models of an ensemble are done, of how many.
+    /// Number of other models of an ensemble that are done, and their total.
     Ensemble(usize, usize),
 }
 
-/// What came of a recipe.
+/// The result of a recipe.
 #[derive(Clone, Debug)]
 pub struct Fitted {
     /// The model.
     pub model: Model,
-    /// What came of the linear model beside it.
+    /// The result of learning the linear model.
     pub learned: Learned,
     /// The rounds of its refinement.
     pub rounds: Vec<EmRound>,
-    /// Why refinement ended, if there was any.
+    /// Why refinement stopped, if there was any.
     pub stopped: Option<StopReason>,
 }
 
-/// A recipe under way, with more to say about it than [`Recipe::fit`] has.
+/// A recipe in progress, with options for progress and checkpoints. [`Recipe::fit`] is the short
+/// form.
 pub struct Fitting<'a> {
     recipe: &'a Recipe,
     progress: Option<&'a mut (dyn FnMut(FitProgress) + Send)>,
     saving: Saving<'a>,
 }
 
-/// What is left in a checkpoint.
+/// What is saved to a checkpoint.
 enum Saving<'a> {
     Nothing,
     All(&'a mut Checkpoint),
@@ -87,7 +90,7 @@ enum Saving<'a> {
 }
 
 impl Recipe {
-    /// Checks every value once, at the door.
+    /// Checks every value.
     pub fn validate(&self) -> Result<()> {
         self.learn.validate()?;
         self.refine.as_ref().map_or(Ok(()), RefineParams::validate)?;
@@ -102,24 +105,24 @@ impl Recipe {
         self.fitting().run(logs)
     }
 
-    /// The same with progress or a checkpoint.
+    /// The same with options for progress and checkpoints.
     pub fn fitting(&self) -> Fitting<'_> {
         Fitting { recipe: self, progress: None, saving: Saving::Nothing }
     }
 }
 
 impl<'a> Fitting<'a> {
-    /// Tells how far fitting is.
+    /// Calls `progress` after each part of the work.
     pub fn progress(self, progress: &'a mut (dyn FnMut(FitProgress) + Send)) -> Fitting<'a> {
         Fitting { progress: Some(progress), ..self }
     }
 
-    /// Leaves what is done in a checkpoint, and goes on with what is there.
+    /// Saves the work to a checkpoint, and resumes from it.
     pub fn checkpoint(self, checkpoint: &'a mut Checkpoint) -> Fitting<'a> {
         Fitting { saving: Saving::All(checkpoint), ..self }
     }
 
-    /// Leaves the refinement in a checkpoint, as a part of other work.
+    /// Saves only the refinement to a checkpoint, as a part of other work.
     pub(crate) fn refinement_as(self, part: &'a str, checkpoint: &'a mut Checkpoint) -> Fitting<'a> {
         Fitting { saving: Saving::Refinement(part, checkpoint), ..self }
     }
@@ -139,14 +142,14 @@ impl<'a> Fitting<'a> {
         Ok(Fitted { model, learned, rounds, stopped })
     }
 
-    fn tell(&mut self, progress: FitProgress) {
-        self.progress.iter_mut().for_each(|tell| tell(progress));
+    fn report(&mut self, progress: FitProgress) {
+        self.progress.iter_mut().for_each(|report| report(progress));
     }
 
     fn learn(&mut self, logs: &Logs) -> Result<Learned> {
         let Recipe { learn, keep, memory, .. } = self.recipe;
-        let mut tell = |progress| self.progress.iter_mut().for_each(|tell| tell(FitProgress::Learning(progress)));
-        let mut learner = Learner::new(learn).keep(*keep).memory(*memory).progress(&mut tell);
+        let mut report = |progress| self.progress.iter_mut().for_each(|report| report(FitProgress::Learning(progress)));
+        let mut learner = Learner::new(learn).keep(*keep).memory(*memory).progress(&mut report);
         if let Saving::All(checkpoint) = &mut self.saving {
             learner = learner.checkpoint(checkpoint);
         }
@@ -160,18 +163,18 @@ impl<'a> Fitting<'a> {
             Saving::All(checkpoint) => refinement.checkpointed(checkpoint)?,
             Saving::Refinement(part, checkpoint) => refinement.checkpointed_as(part, checkpoint)?,
         };
-        let mut tell = |progress| self.progress.iter_mut().for_each(|tell| tell(progress));
+        let mut report = |progress| self.progress.iter_mut().for_each(|report| report(progress));
         if !refinement.trace().is_empty() {
-            tell(FitProgress::Resumed(refinement.trace().len()));
+            report(FitProgress::Resumed(refinement.trace().len()));
         }
         for round in refinement.by_ref() {
-            tell(FitProgress::Refining(round?));
+            report(FitProgress::Refining(round?));
         }
         let (rounds, stopped) = (refinement.trace().to_vec(), refinement.stopped());
         Ok((refinement.finish()?, rounds, stopped))
     }
 
-    /// Makes a model the first of `n` of all logs, and adds as many of halves.
+    /// An ensemble whose first model is `model`: `n` models of all logs, and as many of halves.
     fn ensemble(&mut self, model: Model, logs: &Logs, n: usize) -> Result<Model> {
         let seed = Seed(model.params().seed).stream("ensemble");
         let (all, halves) = (seed.stream("members"), seed.stream("halves"));
@@ -179,7 +182,7 @@ impl<'a> Fitting<'a> {
         let mut another = |logs: &Logs, seed: Seed| {
             done += 1;
             let other = self.member(&format!("ensemble-{done}"), &model, logs, seed);
-            self.tell(FitProgress::Ensemble(done, 2 * n - 1));
+            self.report(FitProgress::Ensemble(done, 2 * n - 1));
             other
         };
         let members = (1..n as u64).map(|i| another(logs, all.index(i))).collect::<Result<_>>()?;
@@ -199,7 +202,8 @@ impl<'a> Fitting<'a> {
         let params = LearnParams { seed: seed.0, ..first.params().clone() };
         let mut other = learn_over(first.alphabet(), logs, &params)?;
         if let Some(params) = &self.recipe.refine {
-            // Each finds its own kind of states: that which was best for one may not suit where EM begins for another.
+            // Each model chooses its own kind of states: the best kind for one may not suit the
+            // starting point of EM for another.
             other = refine(&other, logs, params)?;
         }
         if let Saving::All(checkpoint) = &mut self.saving {

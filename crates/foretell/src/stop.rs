@@ -1,19 +1,19 @@
-//! Why iterative algorithms end.
+//! Why iterative algorithms stop.
 
 use serde::{Deserialize, Serialize};
 
-/// Why an iterative algorithm ended.
+/// Why an iterative algorithm stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StopReason {
-    /// What it looks for is found, as closely as was asked for.
+    /// It has converged to the requested accuracy.
     Converged,
-    /// Held-out data no longer gain.
+    /// The score on held-out data no longer improves.
     NoGain,
-    /// Another candidate is so far ahead that it would not catch up.
+    /// Another candidate is so much better that it would not catch up.
     Behind,
-    /// It has made the rounds that it was given, and may still gain.
+    /// It has reached its limit of rounds; more might improve it.
     Rounds,
-    /// It has done the work that it was given, and may still gain.
+    /// It has reached its limit of work; more might improve it.
     Work,
 }

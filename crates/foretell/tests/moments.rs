@@ -276,7 +276,7 @@ fn weighted_moments_with_new_actions_are_refused_and_stay_as_they_are() {
     let mut moments = kept(&blind, &params);
     let before = moments.model().unwrap();
     let said = moments.merge(kept(&logs(&random(30, 2), false), &params)).unwrap_err().to_string();
-    assert!(said.contains("there are 2 actions now, and were 1 before"), "{said}");
+    assert!(said.contains("the number of actions changed from 1 to 2"), "{said}");
     assert!(moments.model().unwrap() == before, "a merge that is refused changes nothing");
 }
 

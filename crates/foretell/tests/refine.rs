@@ -137,7 +137,7 @@ fn logs_with_symbols_unseen_in_training_are_refused() {
     let (tiger, maze) = (domains::get("tiger").unwrap(), domains::get("colored-gridworld").unwrap());
     let model = learn(&logs(&tiger, 200, 10, 1), &small(3)).unwrap();
     let message = refine(&model, &logs(&maze, 20, 13, 1), &RefineParams::default()).unwrap_err().to_string();
-    assert!(message.contains("never met when the model was learned"), "{message}");
+    assert!(message.contains("not seen when the model was learned"), "{message}");
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Algorithm 2 of the paper: sample, learn, plan, and again with what was planned.
+//! Algorithm 2 of the paper: sample, learn and plan, then repeat with the plan as the sampling
+//! policy.
 
 mod saved;
 
@@ -17,17 +18,18 @@ use crate::rng::Seed;
 use crate::store::Checkpoint;
 use crate::system::{Exploring, Uniform};
 
-/// The state of an agent's models: smaller than the best for predictions, which plans better.
+/// Dimension of the state of an agent's models. It is smaller than what is best for predictions,
+/// because it plans better.
 const RANK: usize = 20;
-/// Planning looks no further ahead than this discount, whatever the domain's.
+/// Largest discount used for planning, whatever the domain's.
 const LARGEST_DISCOUNT: f64 = 0.99;
 
-/// The default recipe of an agent's models.
+/// The default parameters of an agent's models.
 pub fn learning() -> LearnParams {
     LearnParams { rank: RANK, ..LearnParams::default() }
 }
 
-/// The discount with which an agent plans where returns have another.
+/// The discount of planning, given that of returns.
 pub fn planning_discount(discount: f64) -> f64 {
     discount.min(LARGEST_DISCOUNT)
 }
@@ -85,7 +87,8 @@ impl AgentParams {
         Ok(())
     }
 
-    /// Episodes that a round samples, counted from 0: rounds get equal shares, the first what is left over as well.
+    /// Number of episodes that a round, counted from 0, samples: equal shares, and the remainder in
+    /// the first round.
     pub fn share(&self, round: usize) -> usize {
         self.episodes / self.agent_rounds + if round == 0 { self.episodes % self.agent_rounds } else { 0 }
     }
@@ -98,21 +101,21 @@ pub struct Agent<'d> {
     learning: LearnParams,
     planning: PlanParams,
     seed: Seed,
-    /// Rounds done, and how far the next one is.
+    /// Rounds done, and the stage of the next one.
     round: usize,
     stage: Stage,
     episodes: Vec<Trajectory>,
-    /// What each round's plan is worth by its own estimate.
+    /// The value of each round's plan by its own estimate.
     promised: Vec<Option<f64>>,
-    /// Of this round, once there is one.
+    /// Those of this round, once there are any.
     model: Option<Model>,
     plan: Option<Plan>,
     checkpoint: Option<&'d mut Checkpoint>,
-    /// Who acts instead of what [`AgentParams::sampling`] says.
+    /// The policy that samples in place of [`AgentParams::sampling`].
     guide: Option<Plan>,
 }
 
-/// How far a round is.
+/// The stage of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Stage {
@@ -121,10 +124,10 @@ enum Stage {
     Fitted,
 }
 
-/// What a round of the agent did.
+/// The result of a round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AgentRound {
-    /// From 1.
+    /// Its number, from 1.
     pub number: usize,
     /// Episodes sampled so far.
     pub episodes: usize,
@@ -161,8 +164,8 @@ impl<'d> Agent<'d> {
         })
     }
 
-    /// Goes on from where a checkpoint says, and saves there whenever it has sampled, learned, refined or planned; while it refines,
-    /// when it is due.
+    /// Resumes from a checkpoint, and saves to it after sampling, learning, refining and planning,
+    /// and during refinement when a save is due.
     pub fn checkpointed(mut self, checkpoint: &'d mut Checkpoint) -> Result<Agent<'d>> {
         if let Some(bytes) = checkpoint.load(saved::PART)? {
             self.restore(&bytes, &checkpoint.path(saved::PART).display().to_string())?;
@@ -171,7 +174,8 @@ impl<'d> Agent<'d> {
         Ok(self)
     }
 
-    /// Lets a given policy act while episodes are sampled, in all rounds, but every action alike with probability ε.
+    /// Samples episodes with a given policy in all rounds, with a uniformly random action with
+    /// probability ε.
     pub fn guided_by(self, policy: Plan) -> Agent<'d> {
         Agent { guide: Some(policy), ..self }
     }
@@ -186,7 +190,7 @@ impl<'d> Agent<'d> {
         self.round
     }
 
-    /// What the plan of each round so far is worth at the start, by its own estimate.
+    /// The value at the start of the plan of each round so far, by its own estimate.
     pub fn promised(&self) -> &[Option<f64>] {
         &self.promised
     }
@@ -213,7 +217,7 @@ impl<'d> Agent<'d> {
         Ok(())
     }
 
-    /// Does what comes next; a round is done once there is a plan.
+    /// Runs the next stage; a round is done once there is a plan.
     fn advance(&mut self) -> Result<Option<AgentRound>> {
         match self.stage {
             Stage::Begun => {
@@ -234,7 +238,7 @@ impl<'d> Agent<'d> {
         let refine = self.params.refine.then(RefineParams::default);
         let recipe = Recipe { learn: self.learning.clone(), refine, ..Recipe::default() };
         let logs = self.logs();
-        // Each round has a part of its own: that of the last may still be there.
+        // Each round has a part of its own, because that of the last round may still exist.
         let part = format!("refinement-{}", self.round);
         let mut fitting = recipe.fitting();
         if let Some(checkpoint) = &mut self.checkpoint {
@@ -256,7 +260,7 @@ impl<'d> Agent<'d> {
         Ok(AgentRound { number: self.round, episodes: self.episodes.len(), fitted })
     }
 
-    /// Saves what there is: every stage takes long.
+    /// Saves the agent after every stage, because each takes long.
     fn reach(&mut self, stage: Stage) -> Result<()> {
         self.stage = stage;
         let bytes = self.checkpoint.is_some().then(|| self.to_bytes());

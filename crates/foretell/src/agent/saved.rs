@@ -41,7 +41,7 @@ impl Agent<'_> {
         tensors::to_bytes(AGENT, header, &arrays)
     }
 
-    /// Goes back to where it was; `file` is named in errors.
+    /// Restores the saved state; `file` is named in errors.
     pub(super) fn restore(&mut self, bytes: &[u8], file: &str) -> Result<()> {
         let (header, arrays): (Header, _) = Arrays::open(AGENT, bytes, file)?;
         let (model, plan) = (|| arrays.bytes("model"), || arrays.bytes("plan"));
@@ -53,10 +53,10 @@ impl Agent<'_> {
     }
 }
 
-/// Episodes laid end to end.
+/// Episodes as concatenated arrays.
 fn write_episodes(episodes: &[Trajectory]) -> Vec<Array> {
     let steps: Vec<u32> = episodes.iter().flat_map(|z| &z.steps).flat_map(|ao| [ao.action.0, ao.observation.0]).collect();
-    // A missing reward is no number, and no reward is that.
+    // A missing reward is stored as NaN, which no reward is.
     let rewards: Vec<f64> = episodes.iter().flat_map(|z| &z.rewards).map(|r| r.unwrap_or(f64::NAN)).collect();
     let probabilities: Vec<f64> = episodes.iter().flat_map(|z| z.action_probabilities.iter().copied()).collect();
     let lengths: Vec<u64> =
@@ -137,6 +137,6 @@ mod tests {
         assert!(stopped.next().is_none());
         assert_eq!(rounds, expected);
         assert_eq!(stopped.episodes(), whole.episodes());
-        assert!(stopped.plan().unwrap().to_bytes() == whole.plan().unwrap().to_bytes(), "another plan");
+        assert!(stopped.plan().unwrap().to_bytes() == whole.plan().unwrap().to_bytes(), "interruptions change the plan");
     }
 }

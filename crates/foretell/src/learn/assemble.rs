@@ -1,4 +1,4 @@
-//! From what was learned to a model that predicts.
+//! From learned parts to a model that predicts.
 
 use super::operators::Operator;
 use crate::data::Alphabet;
@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::math::dot;
 use crate::model::{Linear, Model, NGram, Origin, Predictor};
 
-/// What the learner hands over.
+/// The parts that the learner provides.
 pub(crate) struct Parts {
     pub(crate) alphabet: Alphabet,
     pub(crate) origin: Origin,
@@ -15,9 +15,9 @@ pub(crate) struct Parts {
     pub(crate) initial: Vec<f64>,
     /// c_∞
     pub(crate) normalizer: Vec<f64>,
-    /// Of each pair of the origin.
+    /// One for each pair of the origin.
     pub(crate) operators: Vec<Operator>,
-    /// What operator sums are multiplied by.
+    /// The factor that turns operator sums into operators.
     pub(crate) scale: f64,
     pub(crate) spectrum: Vec<f64>,
 }
@@ -38,7 +38,7 @@ impl Parts {
         let mut mean_states = Vec::with_capacity(pairs.len() * d);
         let mut readouts = Vec::with_capacity(pairs.len() * d);
         for (ao, operator) in pairs.iter().zip(&self.operators) {
-            // Nothing follows what ends the episode.
+            // Nothing follows an observation that ends the episode.
             let scale = if self.alphabet.is_terminal(ao.observation) { 0.0 } else { self.scale };
             // By rows, as NumPy reads them.
             operators.extend((0..d * d).map(|i| operator.matrix[(i / d, i % d)] * scale));

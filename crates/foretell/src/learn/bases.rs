@@ -1,4 +1,5 @@
-//! From moments to the bases of a model: the thin SVD of Σ̂_TH [H14 §3.2.1], or canonical correlations and two-stage regression.
+//! From moments to the bases of a model: the thin SVD of Σ̂_TH [H14 §3.2.1], or canonical
+//! correlations and two-stage regression.
 
 use faer::linalg::triangular_solve::{solve_lower_triangular_in_place, solve_upper_triangular_in_place};
 use faer::prelude::Solve;
@@ -11,12 +12,13 @@ use crate::math::{Linear, Matrix, Svd};
 use crate::model::LearnParams;
 use crate::rng::Seed;
 
-/// Singular values below this share of the largest are rounding.
+/// Singular values below this share of the largest are rounding error.
 const NOISE: f64 = 1e-9;
-/// Directions of tests and histories are kept for so many times d′ in what later logs are to be added to: what is cut off cannot
-/// come back. DEVIATIONS.md has a table of what that costs.
+/// Moments to which later logs are to be added keep this many times d′ directions of tests and
+/// histories: a direction that is dropped cannot be recovered. DEVIATIONS.md has a table of the
+/// cost.
 pub(super) const WIDTH: usize = 2;
-/// More than there ever are.
+/// Larger than any width in use.
 pub(super) const MOST_WIDTH: usize = 1 << 20;
 
 /// The bases in which operators are estimated.
@@ -26,7 +28,7 @@ pub(crate) struct Bases {
     pub(crate) u: Mat<f64>,
     /// B, d_H × d: the right inverse of ÛᵀΣ̂_TH, V̂Ŝ⁻¹ or its two-stage form.
     pub(crate) b: Mat<f64>,
-    /// Bases whose spans those of Û and B are in, if they are wanted.
+    /// Bases whose spans contain those of Û and B, if they are wanted.
     pub(crate) wide: Option<Wide>,
     /// All singular values that were computed, largest first.
     pub(crate) spectrum: Vec<f64>,
@@ -39,10 +41,11 @@ pub(crate) struct Wide {
     pub(crate) histories: Span,
 }
 
-/// A basis L, and how features are guessed from their coordinates in it: ψ ≈ D Lᵀψ, with LᵀD = I.
+/// A basis L, and how features are estimated from their coordinates in it: ψ ≈ D Lᵀψ, with LᵀD = I.
 ///
-/// Without covariances L is orthonormal and D = L. With them D Lᵀψ is the (ridge) regression of ψ on Lᵀψ, D = ΣL(LᵀΣL)⁻¹: what
-/// hashing has put into a direction says little by its length, and much by what it goes together with.
+/// Without covariances L is orthonormal and D = L. With them D Lᵀψ is the (ridge) regression of ψ
+/// on Lᵀψ, D = ΣL(LᵀΣL)⁻¹. With hashed features the length of a direction carries little
+/// information, and its correlation with the others much.
 #[derive(Clone, Debug)]
 pub(crate) struct Span {
     /// L, d × k
@@ -57,7 +60,7 @@ impl Span {
     }
 }
 
-/// Bases of given moments, and wide ones of so many directions, if they are wanted.
+/// The bases of given moments; with wide ones of `wide` directions, if given.
 pub(crate) fn bases(moments: &Matrices, params: &LearnParams, wide: Option<usize>) -> Result<Bases> {
     match &moments.covariances {
         None => {
@@ -94,8 +97,10 @@ fn check_rank(d: usize) -> Result<()> {
     }
 }
 
-/// Compressed CCA, then two-stage least squares:
-/// x = Ûᵀψ, z = V̂ᵀχ (twice as many), S = E[x zᵀ], W = E[z zᵀ], K = S W⁻¹ Sᵀ, B = V̂ W⁻¹ Sᵀ (K + ridge·I)⁻¹.
+/// Compressed CCA, then two-stage least squares.
+///
+/// x = Ûᵀψ, z = V̂ᵀχ (twice as many), S = E[x zᵀ], W = E[z zᵀ], K = S W⁻¹ Sᵀ,
+/// B = V̂ W⁻¹ Sᵀ (K + ridge·I)⁻¹.
 fn two_stage(
     moments: &Matrices,
     tests: &Mat<f64>,
@@ -121,10 +126,11 @@ fn two_stage(
     Ok(Bases { u: spread(&u, &cca.whitening.rows, cca.all_rows), b, wide, spectrum: cca.svd.s })
 }
 
-/// What makes the covariances of tests and of histories the identity, but for the ridge.
+/// The transformation that makes the covariances of tests and of histories the identity, up to the
+/// ridge.
 pub(crate) struct Whitening {
-    /// The coordinates of tests, and of histories, that some sequence has hit: the others (most buckets, where the alphabet is small)
-    /// only cost time and conditioning.
+    /// The coordinates of tests, and of histories, that some sequence uses. The others (most
+    /// buckets, where the alphabet is small) would only cost time and conditioning.
     rows: Vec<usize>,
     columns: Vec<usize>,
     /// L_T of Σ_TT + ridge = L_T L_Tᵀ, and L_H
@@ -135,7 +141,7 @@ pub(crate) struct Whitening {
 impl Whitening {
     pub(crate) fn new(moments: &Matrices, tests: &Mat<f64>, histories: &Mat<f64>, params: &LearnParams) -> Result<Whitening> {
         let (rows, columns) = (used(tests), used(histories));
-        // An uncompressed side may have coordinates of sequences that were met elsewhere only.
+        // An uncompressed side may have coordinates of sequences that were seen only elsewhere.
         let counted = |side: usize, used: &[usize], all: usize| if moments.is_identity[side] { used.len() } else { all };
         let (l_t, l_h) = rayon::join(
             || whitener(&picked(tests, &rows, &rows), params.whitening_ridge, counted(0, &rows, tests.nrows())),
@@ -144,12 +150,12 @@ impl Whitening {
         Ok(Whitening { l_t: l_t?, l_h: l_h?, rows, columns })
     }
 
-    /// L_T⁻¹ Σ_TH L_H⁻ᵀ of all coordinates.
+    /// L_T⁻¹ Σ_TH L_H⁻ᵀ, given all coordinates.
     pub(crate) fn of_all(&self, joint: &Mat<f64>) -> Mat<f64> {
         self.transposed(&picked(joint, &self.rows, &self.columns)).transpose().to_owned()
     }
 
-    /// Its transpose, given the coordinates that are used.
+    /// Its transpose, given only the coordinates in use.
     fn transposed(&self, joint: &Mat<f64>) -> Mat<f64> {
         let mut m = joint.clone();
         solve_lower_triangular_in_place(self.l_t.as_ref(), m.as_mut(), Par::Seq);
@@ -159,7 +165,7 @@ impl Whitening {
     }
 }
 
-/// Canonical correlations of tests and histories, over the coordinates that are used.
+/// Canonical correlations of tests and histories, over the coordinates in use.
 struct Cca {
     joint: Mat<f64>,
     histories: Mat<f64>,
@@ -171,7 +177,7 @@ struct Cca {
 }
 
 impl Cca {
-    /// With what ranks up to `rank` need.
+    /// For ranks up to `rank`.
     fn new(moments: &Matrices, tests: &Mat<f64>, histories: &Mat<f64>, params: &LearnParams, rank: usize) -> Result<Cca> {
         let whitening = Whitening::new(moments, tests, histories, params)?;
         let (all_rows, all_columns) = (tests.nrows(), histories.nrows());
@@ -182,7 +188,7 @@ impl Cca {
         Ok(Cca { joint, histories, whitening, svd, all_rows, all_columns })
     }
 
-    /// Û of d′ directions and V̂ of twice as many.
+    /// Û with d′ directions and V̂ with twice as many.
     fn leading(&self, params: &LearnParams) -> (Mat<f64>, Mat<f64>) {
         let d = self.svd.rank(params.rank, params.tolerance);
         let instruments = (2 * d).min(self.svd.v.ncols());
@@ -223,7 +229,8 @@ impl StateMoments {
     }
 }
 
-/// The bases of all ranks up to one: Û of a lower rank is a part of it, and B = V̂P with a small P for each.
+/// The bases for all ranks up to a given one. Û of a lower rank consists of its leading columns,
+/// and B = V̂P with a small P for each rank.
 pub(crate) struct Nested {
     /// Û, d_T × d
     pub(crate) u: Mat<f64>,
@@ -242,7 +249,7 @@ enum SecondStage {
 }
 
 impl Nested {
-    /// Of given moments, for ranks up to that of `params`.
+    /// From given moments, for ranks up to that of `params`.
     pub(crate) fn new(moments: &Matrices, params: &LearnParams) -> Result<Nested> {
         let ridge = params.ridge;
         let Some((tests, histories)) = &moments.covariances else {
@@ -282,7 +289,7 @@ fn picked(matrix: &Mat<f64>, rows: &[usize], columns: &[usize]) -> Mat<f64> {
     Mat::from_fn(rows.len(), columns.len(), |i, j| matrix[(rows[i], columns[j])])
 }
 
-/// The rows put back in their places among `all`; the others are zero.
+/// Places the rows at the indices `rows` of a matrix with `all` rows; the others are zero.
 fn spread(matrix: &Mat<f64>, rows: &[usize], all: usize) -> Mat<f64> {
     let mut spread = Mat::zeros(all, matrix.ncols());
     for j in 0..matrix.ncols() {
@@ -295,7 +302,8 @@ fn spread(matrix: &Mat<f64>, rows: &[usize], all: usize) -> Mat<f64> {
 fn whitener(covariance: &Mat<f64>, ridge: f64, all: usize) -> Result<Mat<f64>> {
     let n = covariance.nrows();
     let mean = (0..n).map(|i| covariance[(i, i)]).sum::<f64>() / all as f64;
-    // Without a ridge, the least of ridges keeps coordinates that always come together apart.
+    // Coordinates that always occur together make Σ singular: without a ridge, the smallest one
+    // that keeps it invertible is used.
     let ridge = ridge.max(f64::EPSILON * n as f64) * mean;
     let mut covariance = covariance.clone();
     (0..n).for_each(|i| covariance[(i, i)] += ridge);

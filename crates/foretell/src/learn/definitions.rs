@@ -1,6 +1,7 @@
-//! The literal definitions of the paper as oracle: dense Φ, indicator sums, pseudo-inverses.
+//! The literal definitions of the paper, to test the streaming code against: dense Φ, indicator
+//! sums, pseudo-inverses.
 //!
-//! Nothing here is shared with the streaming code but the columns φ themselves and [`Trajectory::cuts`].
+//! The only things shared with the streaming code are the columns φ and [`Trajectory::cuts`].
 
 use std::collections::BTreeSet;
 
@@ -16,7 +17,8 @@ use crate::model::{Cuts, History, LearnParams, Projection, Regression, Start};
 
 type Sequence = Vec<ActionObservation>;
 
-/// Predictions of the streaming code and of the definitions differ by rounding only; a wrong term differs by 1e-3 or more.
+/// Predictions of the streaming code and of the definitions differ by rounding only; a wrong term
+/// differs by 1e-3 or more.
 const ROUNDING: f64 = 1e-9;
 
 const ACTIONS: u32 = 2;
@@ -45,7 +47,7 @@ fn trajectories() -> impl Strategy<Value = Vec<Trajectory>> {
         }
         Trajectory { rewards: vec![None; steps.len()], steps, action_probabilities: vec![], end }
     });
-    // One long episode, so that there always is a complete cut.
+    // One long episode guarantees a complete cut.
     let long = Trajectory {
         steps: (0..9).map(|i| ActionObservation::new(i % 2, i / 2 % 2)).collect(),
         rewards: vec![None; 9],
@@ -128,14 +130,15 @@ impl Literal {
         for ao in before {
             match of(&self.operators, ao) {
                 Some(c_ao) if ao.observation.0 < OBSERVATIONS => c = c_ao * c,
-                _ => return 0.0, // never met, or over
+                _ => return 0.0, // not seen in training, or after the end
             }
         }
         of(&self.readouts, last).map_or(0.0, |readout| (readout * c)[(0, 0)])
     }
 }
 
-/// Observable matrices by indicator sums, with the special rows stacked on top of the compressed ones.
+/// Observable matrices by indicator sums, with the special rows stacked on top of the compressed
+/// ones.
 fn compressed(moments: &[Moment], params: &LearnParams) -> [Vec<Mat<f64>>; 3] {
     let f = Fingerprints::of(&alphabet());
     let features = Features::new(params, &alphabet());
@@ -144,22 +147,22 @@ fn compressed(moments: &[Moment], params: &LearnParams) -> [Vec<Mat<f64>>; 3] {
     };
     let (tests, histories) = (all(|m| &m.tests), all(|m| &m.histories));
     let (phi_t, phi_h) = (dense_phi(&features.tests, &tests, &f), dense_phi(&features.histories, &histories, &f));
-    let indicators = |sequences: &[Sequence], met: &[Sequence]| {
-        Mat::from_fn(sequences.len(), 1, |i, _| f64::from(u8::from(met.contains(&sequences[i]))))
+    let indicators = |sequences: &[Sequence], seen: &[Sequence]| {
+        Mat::from_fn(sequences.len(), 1, |i, _| f64::from(u8::from(seen.contains(&sequences[i]))))
     };
     let stack = |specials: &[f64], rest: Mat<f64>| {
         Mat::from_fn(specials.len() + rest.nrows(), 1, |i, _| {
             if i < specials.len() { specials[i] } else { rest[(i - specials.len(), 0)] }
         })
     };
-    // Tests never met at a cut are not in T, even where they follow `next`.
-    let compressed_tests = |met: &[Sequence]| {
+    // Tests never seen at a cut are not in T, even where they follow `next`.
+    let compressed_tests = |seen: &[Sequence]| {
         stack(
             &[1.0],
             if params.test_projection == Projection::Identity {
-                &phi_t * indicators(&tests, met)
+                &phi_t * indicators(&tests, seen)
             } else {
-                columns(&features.tests, met, &f)
+                columns(&features.tests, seen, &f)
             },
         )
     };
@@ -177,7 +180,7 @@ fn compressed(moments: &[Moment], params: &LearnParams) -> [Vec<Mat<f64>>; 3] {
     [psi, chi, after]
 }
 
-/// Σ φ(sequence): columns of Φ exist for sequences not yet met as well.
+/// Σ φ(sequence): columns of Φ also exist for sequences that were never seen.
 fn columns(side: &crate::learn::features::Side, sequences: &[Sequence], f: &Fingerprints) -> Mat<f64> {
     let phi = dense_phi(side, sequences, f);
     Mat::from_fn(phi.nrows(), 1, |i, _| (0..phi.ncols()).map(|j| phi[(i, j)]).sum())
@@ -278,7 +281,7 @@ fn check(zs: &[Trajectory], params: &LearnParams) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Singular values by the Gram matrix are right to 10⁻⁸ of the largest.
+/// Singular values computed from the Gram matrix are accurate to 10⁻⁸ of the largest.
 const GRAM: f64 = 1e-7;
 
 fn check_diagnosis(zs: &[Trajectory], params: &LearnParams) -> Result<(), TestCaseError> {
@@ -313,7 +316,8 @@ proptest! {
         for test_projection in PROJECTIONS {
             for history_projection in [test_projection, Projection::Identity, Projection::Hashed] {
                 for (cuts, start) in [(Cuts::Complete, Start::Fixed), (Cuts::Ragged, Start::Mixed)] {
-                    // Rank 2: well inside the numerical rank of random data, so that the truncation is well conditioned.
+                    // Rank 2: well inside the numerical rank of random data, so that the truncation
+                    // is well conditioned.
                     let params = LearnParams { test_projection, history_projection, test_dim: 12, history_dim: 14, max_test_length: 3, rank: 2, cuts, start, seed, ..LearnParams::paper() };
                     check(&zs, &params)?;
                 }

@@ -1,8 +1,12 @@
-//! The features of a cut: ψ (tests that succeed) and χ (histories that end there), summed over sequences.
+//! The features of a cut: ψ (tests that succeed) and χ (histories that end there), summed over
+//! sequences.
 //!
-//! The double sum over T × H of [H14 §3.2.1] is bilinear, so columns are summed first: Σ̂_TH = Σ ψ_t χ_tᵀ.
-//! ψ_t = [1 | Σ_l φ_T(ao_{t+1..t+l})]: the null test, which always succeeds, has a coordinate of its own, so that
-//! Σ̂_H is the first row of Σ̂_TH and a symbol that ends the episode has a probability.
+//! The double sum over T × H of [H14 §3.2.1] is bilinear, so columns are summed first:
+//! Σ̂_TH = Σ ψ_t χ_tᵀ.
+//!
+//! ψ_t = [1 | Σ_l φ_T(ao_{t+1..t+l})]: the null test, which always succeeds, has a coordinate of
+//! its own. So Σ̂_H is the first row of Σ̂_TH, and a symbol that ends the episode has a probability.
+//!
 //! χ_t = [specials | Σ φ_H(histories)]: see [`Features::specials`].
 
 use std::ops::Range;
@@ -14,14 +18,15 @@ use crate::rng::Seed;
 /// Row of the null test in ψ.
 pub(crate) const NULL_TEST: usize = 0;
 
-/// Trajectories of one batch laid end to end, with what the features of all cuts share.
+/// The trajectories of one batch laid end to end, with what the features of all cuts share.
 pub(crate) struct Batch<'e> {
     pub(crate) steps: &'e [ActionObservation],
     /// Fingerprint of each step.
     pairs: Vec<u64>,
     /// Key of the history that ends before each step (prefix histories only).
     prefixes: Vec<u64>,
-    /// ρ of each step, how much likelier its action would have been if all were taken alike; empty where steps are not weighted.
+    /// ρ of each step: the probability of its action under a uniformly random policy, divided by
+    /// its probability under the behaviour policy. Empty where steps are not weighted.
     ratios: Vec<f64>,
     pub(crate) episodes: Vec<EpisodeCuts>,
 }
@@ -31,12 +36,13 @@ pub(crate) struct Batch<'e> {
 pub(crate) struct EpisodeCuts {
     pub(crate) first: usize,
     pub(crate) end: usize,
-    /// How many steps are before them.
+    /// The cuts, by the number of steps before them.
     pub(crate) cuts: Range<usize>,
     pub(crate) weight: f64,
 }
 
-/// A cut of a [`Batch`]: the history is `first..at`, tests start at `at`, and the episode ends at `end`.
+/// A cut of a [`Batch`]: the history is `first..at`, tests start at `at`, and the episode ends at
+/// `end`.
 #[derive(Clone, Copy)]
 pub(crate) struct Cut {
     pub(crate) first: usize,
@@ -70,7 +76,7 @@ impl EpisodeCuts {
 pub(crate) struct Side {
     pub(crate) specials: usize,
     pub(crate) columns: Columns,
-    /// The sequences met, for the identity projection.
+    /// The sequences seen so far, for the identity projection.
     pub(crate) vocabulary: Vocabulary,
 }
 
@@ -85,7 +91,7 @@ impl Side {
         self.specials + if self.is_identity() { self.vocabulary.len() } else { self.columns.dim() }
     }
 
-    /// What turns each coordinate of summed columns into that of a feature vector.
+    /// The factor of each coordinate that turns sums of columns into a feature vector.
     pub(crate) fn scales(&self) -> Vec<f64> {
         let scale = self.columns.scale();
         (0..self.rows()).map(|i| if i < self.specials { 1.0 } else { scale }).collect()
@@ -114,7 +120,8 @@ impl Side {
         (self.specials + bucket, sign)
     }
 
-    /// The key of a sequence one step longer; `None` if the identity projection has not met it.
+    /// The key of a sequence one step longer; `None` if the identity projection has no coordinate
+    /// for it.
     #[inline(always)]
     fn extend(&self, key: u64, step: ActionObservation, pair: u64) -> Option<u64> {
         if self.is_identity() { self.vocabulary.find(key, step) } else { Some(extend(key, pair)) }
@@ -131,7 +138,7 @@ pub(crate) struct Features {
     history_length: usize,
     start: Start,
     weighting: Weighting,
-    /// What an action would have as probability if all were taken alike.
+    /// The probability of an action under a uniformly random policy.
     uniform: f64,
     fingerprints: Fingerprints,
 }
@@ -159,7 +166,8 @@ impl Features {
         Features { uniform, fingerprints: Fingerprints::of(alphabet), ..self }
     }
 
-    /// The coordinate of χ that picks the start state: c₁ = ŜV̂ᵀe, with e the unit vector of this coordinate.
+    /// The coordinate of χ that picks the start state: c₁ = ŜV̂ᵀe, with e the unit vector of this
+    /// coordinate.
     pub(crate) fn start_coordinate(&self) -> usize {
         match (self.start, self.history) {
             (Start::Mixed, History::Suffix) => 1,
@@ -167,12 +175,12 @@ impl Features {
         }
     }
 
-    /// Lays trajectories end to end. Weights scale what an episode adds to the sums.
+    /// Lays trajectories end to end. Weights scale the contribution of each episode to the sums.
     pub(crate) fn batch<'e>(&mut self, episodes: &'e Episodes, rule: CutRule) -> Batch<'e> {
         self.some_cuts(episodes, |z| (0..rule.count(z.steps.len(), z.end), z.weight))
     }
 
-    /// The same with given cuts and weights of the episodes.
+    /// The same with cuts and weights given for each episode.
     pub(crate) fn some_cuts<'e>(
         &mut self,
         episodes: &'e Episodes,
@@ -213,8 +221,9 @@ impl Features {
         }
     }
 
-    /// Adds the tests and suffix histories of the batch's cuts to the vocabularies of identity projections; also the tests that
-    /// follow `next`, if asked for. (Those of them that are never met at a cut have rows of zeros in Σ̂_TH.)
+    /// Adds the tests and suffix histories of the batch's cuts to the vocabularies of identity
+    /// projections. With `after_next`, it also adds the tests that follow `next`; those never seen
+    /// at a cut have rows of zeros in Σ̂_TH.
     pub(crate) fn learn_words(&mut self, batch: &Batch<'_>, after_next: bool) {
         for cut in batch.cuts() {
             if self.tests.is_identity() {
@@ -245,8 +254,8 @@ impl Features {
         }
     }
 
-    /// Calls `f` with the key of every test that succeeds from step `at` on, and the product of the ratios of its steps, where tests
-    /// are weighted.
+    /// Calls `f` with the key of every test that succeeds from step `at` on, and with the product
+    /// of the ratios of its steps where tests are weighted.
     #[inline(always)]
     pub(crate) fn each_test(&self, batch: &Batch<'_>, at: usize, end: usize, mut f: impl FnMut(u64, f64)) {
         let (mut key, mut weight) = (EMPTY, 1.0);
@@ -262,7 +271,7 @@ impl Features {
         }
     }
 
-    /// Calls `f` with the key of every history, but the null one, that ends before step `at`.
+    /// Calls `f` with the key of every history except the null history that ends before step `at`.
     #[inline(always)]
     pub(crate) fn each_history(&self, batch: &Batch<'_>, cut: Cut, mut f: impl FnMut(u64)) {
         match self.history {
@@ -282,8 +291,9 @@ impl Features {
 
     /// The special coordinates of χ.
     ///
-    /// Prefix histories have one: 1 for the null history if all episodes start alike (`Start::Fixed`), 1 for every
-    /// history if not (`Start::Mixed`). Suffix histories have both, in this order, since the empty suffix ends every past.
+    /// Prefix histories have one: 1 for the null history if all episodes start in the same state
+    /// (`Start::Fixed`), 1 for every history if not (`Start::Mixed`). Suffix histories have both,
+    /// in this order, because the empty suffix is a suffix of every history.
     #[inline(always)]
     pub(crate) fn specials(&self, cut: Cut) -> [f64; 2] {
         let at_start = if cut.at == cut.first { 1.0 } else { 0.0 };
@@ -340,7 +350,7 @@ impl Features {
 }
 
 impl Features {
-    /// The non-zeros of ψ in cut of what `out` has; `buffer` is only memory.
+    /// Replaces `out` by the non-zeros of ψ; `buffer` is scratch space.
     pub(crate) fn sparse_tests(
         &self,
         batch: &Batch<'_>,
@@ -359,7 +369,7 @@ impl Features {
         }
     }
 
-    /// The non-zeros of χ in cut of what `out` has; `buffer` is only memory.
+    /// Replaces `out` by the non-zeros of χ; `buffer` is scratch space.
     pub(crate) fn sparse_histories(&self, batch: &Batch<'_>, cut: Cut, buffer: &mut Vec<f64>, out: &mut Vec<(u32, f64)>) {
         out.clear();
         if self.histories.is_dense() {
@@ -376,9 +386,10 @@ fn non_zeros(values: &[f64]) -> impl Iterator<Item = (u32, f64)> {
     (0..).zip(values).filter(|(_, x)| **x != 0.0).map(|(i, &x)| (i, x))
 }
 
-/// Runs `work`, compiled for the widest vectors the processor has. All of a feature vector is made in here, also what needs
-/// no vectors: going back and forth between old and new instructions, as matrix products leave the registers, costs more than
-/// the work itself.
+/// Runs `work`, compiled for the widest vectors the processor has. All of a feature vector is
+/// computed in here, including the parts that need no vectors: switching between old and new
+/// instructions costs more than the work itself, because matrix products leave the registers in
+/// that state.
 #[inline(always)]
 fn with_wide_vectors(work: impl FnOnce()) {
     pulp::Arch::new().dispatch(work);

@@ -1,8 +1,9 @@
 //! Batch learning [H14 §3.2.1]: logs → moments → bases → operators → model.
 //!
-//! One learner, two presets. Up to three streaming passes: a survey (alphabet, counts, n-gram), the moments, and the
-//! operators, unless the moments of each pair are kept.
-//! Memory grows with d_T·d_H, d′² for each pair met, and the n-gram, not with the number of episodes.
+//! There is one learner with two presets. It makes up to three streaming passes: a survey
+//! (alphabet, counts, n-gram), the moments, and the operators, unless the moments of each pair are
+//! kept. Memory grows with d_T·d_H, with d′² for each pair seen, and with the n-gram, but not with
+//! the number of episodes.
 
 use serde::{Deserialize, Serialize};
 
@@ -28,16 +29,16 @@ pub enum Pass {
     Operators,
 }
 
-/// How far learning is.
+/// Progress of learning.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    /// The pass under way.
+    /// The current pass.
     pub pass: Pass,
     /// Episodes read in this pass.
     pub episodes: u64,
     /// Steps read in this pass.
     pub steps: u64,
-    /// Steps in all, once the survey has counted them.
+    /// Steps in all logs, once the survey has counted them.
     pub total: Option<u64>,
 }
 
@@ -57,50 +58,53 @@ pub fn learn(logs: &Logs, params: &LearnParams) -> Result<Model> {
     learn_with_progress(logs, params, &mut |_| {})
 }
 
-/// [`learn`], telling `progress` after every batch.
+/// [`learn`] that calls `progress` after every batch.
 pub fn learn_with_progress(logs: &Logs, params: &LearnParams, progress: &mut (dyn FnMut(Progress) + Send)) -> Result<Model> {
     Ok(Learner::new(params).progress(progress).learn(logs)?.model)
 }
 
-/// [`learn`] over an alphabet that knows all symbols of the logs, and perhaps others.
+/// [`learn`] over an alphabet that contains all symbols of the logs, and perhaps others.
 pub(crate) fn learn_over(alphabet: &Alphabet, logs: &Logs, params: &LearnParams) -> Result<Model> {
     Ok(Learner::new(params).begin(Source::Logs(logs), alphabet.clone())?.model)
 }
 
-/// Learns from episodes that each count as often as their weight says: importance weights, or exact probabilities.
+/// Learns from weighted episodes: each counts as often as its weight says. Weights may be
+/// importance weights or exact probabilities.
 ///
-/// Weights enter the moments and operators; the n-gram and the counts of symbols take each episode once.
+/// Weights enter the moments and operators; the n-gram and the counts of symbols count each episode
+/// once.
 pub fn learn_weighted(alphabet: &Alphabet, episodes: &[(Trajectory, f64)], params: &LearnParams) -> Result<Model> {
     let batches = batches(episodes, params.weighting)?;
     Ok(Learner::new(params).begin(Source::Held(alphabet, &batches), Alphabet::default())?.model)
 }
 
-/// Bytes that the moments of pairs may take, if nothing else is said.
+/// Default limit, in bytes, for the moments of pairs.
 pub(crate) const MEMORY: usize = 2 << 30;
 
-/// Where operators came from.
+/// How operators were computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperatorsFrom {
-    /// The moments of every pair, summed with the others.
+    /// From the moments of every pair, summed in the same pass as the others.
     Moments,
-    /// Another pass over the logs.
+    /// In another pass over the logs.
     SecondPass,
 }
 
-/// What came of learning.
+/// The result of learning.
 #[derive(Clone, Debug)]
 pub struct Learned {
     /// The model.
     pub model: Model,
-    /// What other logs can be added to, if it was to be kept.
+    /// The moments to which other logs can be added, if they were to be kept.
     pub moments: Option<Moments>,
-    /// Where operators came from.
+    /// How operators were computed.
     pub operators: OperatorsFrom,
-    /// How likely the logged actions were, where all logs tell.
+    /// How probable the logged actions were, where all logs record it.
     pub propensities: Option<Propensities>,
 }
 
-/// Learning with more to say about it than [`learn`] has.
+/// Learning with options: kept moments, a memory limit, progress, a checkpoint. [`learn`] is the
+/// short form.
 pub struct Learner<'a> {
     params: LearnParams,
     keep: Keep,
@@ -111,32 +115,33 @@ pub struct Learner<'a> {
 }
 
 impl<'a> Learner<'a> {
-    /// Learning that keeps nothing but the model.
+    /// A learner that keeps only the model.
     pub fn new(params: &LearnParams) -> Learner<'a> {
         Learner { params: params.clone(), keep: Keep::Nothing, memory: MEMORY, width: WIDTH, progress: None, checkpoint: None }
     }
 
-    /// Keeps moments.
+    /// Also keeps moments.
     pub fn keep(self, keep: Keep) -> Learner<'a> {
         Learner { keep, ..self }
     }
 
-    /// Bytes that the moments of pairs may take: 2 GiB if nothing is said.
+    /// Limits the bytes that the moments of pairs may take (default 2 GiB).
     pub fn memory(self, memory: usize) -> Learner<'a> {
         Learner { memory, ..self }
     }
 
-    /// Keeps so many times d′ directions (at least d′) where moments are compressed: 2 if nothing is said. Updates stay with it.
+    /// Where moments are compressed, keeps this many times d′ directions (at least 1, default 2).
+    /// Updates use the same width.
     pub fn width(self, width: usize) -> Learner<'a> {
         Learner { width: width.clamp(1, MOST_WIDTH), ..self }
     }
 
-    /// Tells how far learning is, after every batch.
+    /// Calls `progress` after every batch.
     pub fn progress(self, progress: &'a mut (dyn FnMut(Progress) + Send)) -> Learner<'a> {
         Learner { progress: Some(progress), ..self }
     }
 
-    /// Leaves what is done in a checkpoint, and goes on with what is there.
+    /// Saves the work to a checkpoint, and resumes from it.
     pub fn checkpoint(self, checkpoint: &'a mut Checkpoint) -> Learner<'a> {
         Learner { checkpoint: Some(checkpoint), ..self }
     }
@@ -147,7 +152,7 @@ impl<'a> Learner<'a> {
         self.begin(Source::Logs(logs), begin)
     }
 
-    /// Adds logs to those that moments were made of, with the parameters of these.
+    /// Adds logs to those that `moments` were computed from, with the same parameters.
     pub fn update(self, moments: Moments, logs: &Logs) -> Result<Learned> {
         let keep = if self.keep == Keep::Nothing { Keep::Fitting } else { self.keep };
         Learner { keep, params: moments.params().clone(), ..self }.go_on(Work::new(moments), Source::Logs(logs))
@@ -192,10 +197,10 @@ impl<'a> Learner<'a> {
     fn survey(&mut self, work: &mut Work, source: Source<'_>, kept: &mut source::BatchCache) -> Result<()> {
         let begin = work.moments.alphabet().clone();
         let weighting = self.params.weighting;
-        let (alphabet, skipped) = source.each_batch(begin, work.position, weighting, |met, batch| {
-            kept.add(batch, met.position);
-            work.moments.survey.add(met.alphabet, batch);
-            work.after(batch.len(), batch.steps().len(), &met);
+        let (alphabet, skipped) = source.each_batch(begin, work.position, weighting, |seen, batch| {
+            kept.add(batch, seen.position);
+            work.moments.survey.add(seen.alphabet, batch);
+            work.after(batch.len(), batch.steps().len(), &seen);
             self.after_batch(work, None)
         })?;
         if work.steps == 0 {
@@ -217,10 +222,10 @@ impl<'a> Learner<'a> {
 
     fn moments(&mut self, work: &mut Work, source: Source<'_>) -> Result<()> {
         let alphabet = work.moments.alphabet().clone();
-        source.each_batch(alphabet, work.position, self.params.weighting, |met, batch| {
+        source.each_batch(alphabet, work.position, self.params.weighting, |seen, batch| {
             work.moments.add(batch, work.full_at.is_none(), self.keep != Keep::Nothing);
-            work.after(batch.len(), batch.steps().len(), &met);
-            // From where the moments of pairs no longer fit into memory on, they are no longer summed.
+            work.after(batch.len(), batch.steps().len(), &seen);
+            // Once the moments of pairs no longer fit into memory, they are no longer summed.
             if work.full_at.is_none() && !work.moments.fits(self.keep, self.memory)? {
                 work.full_at = Some(work.position);
             }
@@ -239,22 +244,22 @@ impl<'a> Learner<'a> {
         if let Some(sums) = work.operators.take() {
             operators.sums = sums;
         } else if let Some(adjustment) = work.adjustment.as_ref().filter(|_| work.moments.is_wide()) {
-            // Moments of pairs have taken these in already.
+            // The moments of pairs already include these.
             let batch = adjustment.batch(&mut work.moments.features, rule);
             operators.add(&work.moments.features, &batch);
         }
         let alphabet = work.moments.alphabet().clone();
-        source.each_batch(alphabet, work.position, self.params.weighting, |met, batch| {
+        source.each_batch(alphabet, work.position, self.params.weighting, |seen, batch| {
             let cuts = work.moments.features.batch(batch, rule);
             operators.add(&work.moments.features, &cuts);
-            work.after(batch.len(), batch.steps().len(), &met);
+            work.after(batch.len(), batch.steps().len(), &seen);
             lending_sums(work, &mut operators, |work| self.after_batch(work, Some(work.total)))
         })?;
         lending_sums(work, &mut operators, |work| self.save(work))?;
         Ok(operators.finish())
     }
 
-    /// Tells how far the work is, and saves it if it is time to.
+    /// Reports progress, and saves the work if a checkpoint is due.
     fn after_batch(&mut self, work: &Work, total: Option<u64>) -> Result<()> {
         if let Some(progress) = &mut self.progress {
             progress(Progress { pass: work.pass, episodes: work.episodes, steps: work.steps, total });
@@ -267,18 +272,18 @@ impl<'a> Learner<'a> {
         Ok(())
     }
 
-    /// Saves the work, at the end of it: whatever comes next may take long, and needs the model.
+    /// Saves the work at the end of a pass: the next stage may take long.
     fn save(&mut self, work: &Work) -> Result<()> {
         self.checkpoint.as_mut().map_or(Ok(()), |checkpoint| work.save(checkpoint))
     }
 }
 
-/// The alphabet with which reading begins.
+/// The alphabet to start reading with.
 pub(crate) fn first_alphabet(params: &LearnParams) -> Alphabet {
     if params.observe_reward { Alphabet::observing_rewards() } else { Alphabet::default() }
 }
 
-/// Where rewards are to be observed, the logs must have some.
+/// An error if rewards are to be observed and the logs have none.
 pub(crate) fn refuse_no_rewards(alphabet: &Alphabet) -> Result<()> {
     let symbols = alphabet.observations();
     if alphabet.observes_rewards() && symbols.iter().all(|symbol| symbol.split_reward().is_none()) {
@@ -287,7 +292,7 @@ pub(crate) fn refuse_no_rewards(alphabet: &Alphabet) -> Result<()> {
     Ok(())
 }
 
-/// The sums of the last pass are with the work while it may be saved.
+/// Moves the sums of the last pass into the work while it is saved.
 fn lending_sums(work: &mut Work, operators: &mut Operators, save: impl FnOnce(&Work) -> Result<()>) -> Result<()> {
     work.operators = Some(std::mem::take(&mut operators.sums));
     let saved = save(work);

@@ -9,8 +9,9 @@
 //! | operators | `Operators::add` | C_ao, where the moments of pairs are not held |
 //! | model | | `Moments::finish` |
 //!
-//! What is summed over one block adds up with that over another, and is saved and loaded. [`Learner`] is the loop over the stages;
-//! [`diagnose`](crate::judge::diagnose) and [`search`](crate::judge::search) use the same ones.
+//! Sums over different blocks can be added, saved and loaded. [`Learner`] is the loop over the
+//! stages; [`diagnose`](crate::judge::diagnose) and [`search`](crate::judge::search) use the same
+//! stages.
 
 mod source;
 mod features;

@@ -1,4 +1,5 @@
-//! What a model is learned from, in place of the logs: sums over their cuts, to which those of other logs can be added.
+//! The sufficient statistics of learning: sums over the cuts of logs. The sums of other logs can be
+//! added to them.
 
 mod file;
 mod merge;
@@ -23,11 +24,13 @@ use crate::math::{Svd, brand};
 use crate::model::{Cuts, LearnParams, Model, Regression, Weighting};
 use crate::rng::Seed;
 
-/// Largest dimension for which two-stage regression holds a covariance of uncompressed features (1 GiB each).
+/// Largest dimension at which two-stage regression may hold a covariance of uncompressed features
+/// (1 GiB each).
 const LARGEST_COVARIANCE: usize = 11_585;
-/// Bytes up to which moments of pairs are held while learning, though they are not to be kept.
+/// Limit, in bytes, up to which moments of pairs are held during learning even if they are not to
+/// be kept.
 const MOST_HELD: usize = 64 << 20;
-/// Steps of late episodes that are kept (32 MiB).
+/// Most steps of boundary episodes that are kept (32 MiB).
 const MOST_LATE: usize = 1 << 22;
 
 /// What is kept so that other logs can be added later.
@@ -36,19 +39,19 @@ pub enum Keep {
     /// Nothing.
     #[default]
     Nothing,
-    /// The moments of every pair if they fit into memory, else compressed ones.
+    /// The moments of every pair if they fit into memory, otherwise compressed ones.
     Fitting,
     /// The moments of every pair: it is an error if they do not fit.
     Exact,
-    /// Operators in bases wider than the model's: what lies outside is lost.
+    /// Operators in bases wider than the model's. Components outside these bases are lost.
     Compressed,
 }
 
-/// Sums over logs, from which a model is had and to which those of other logs can be added.
+/// Sums over logs, from which a model is computed and to which those of other logs can be added.
 ///
-/// Exact moments hold Σ̂_{T,ao,H} of every pair, and give the model that learning from all logs at once would have given. Compressed
-/// ones hold operators in bases twice as wide as the model's, which are turned into those of each update [H14 §3.2.2]: what lies
-/// outside them is lost.
+/// Exact moments hold Σ̂_{T,ao,H} of every pair. They give the same model as learning from all logs
+/// at once. Compressed moments hold operators in bases twice as wide as the model's, which each
+/// update transforms into its own bases [H14 §3.2.2]. Components outside these bases are lost.
 ///
 /// ```
 /// use foretell::{Keep, LearnParams, Learner, Logs, Seed, domains, learn};
@@ -68,17 +71,17 @@ pub struct Moments {
     pub(crate) params: LearnParams,
     pub(crate) survey: Survey,
     pub(crate) features: Features,
-    /// Which cuts the sums are over.
+    /// Which cuts are summed over.
     pub(crate) rule: CutRule,
-    /// Where operators are factored out and only Σ̂_TH is wanted, its sums over new logs alone.
+    /// Sums over all logs; over new logs alone where Σ̂_TH is held as factors.
     pub(crate) sums: Accumulator,
     pub(crate) kept: OperatorStore,
-    /// Compressed moments have so many times d′ directions.
+    /// Compressed moments have this many times d′ directions.
     pub(crate) width: usize,
     pub(crate) late: BoundaryEpisodes,
 }
 
-/// What is kept for operators.
+/// What is kept in order to compute operators.
 #[derive(Clone, Debug)]
 pub(crate) enum OperatorStore {
     Nothing,
@@ -91,7 +94,7 @@ pub(crate) enum OperatorStore {
 pub(crate) struct WideOperators {
     pub(crate) wide: Wide,
     pub(crate) operators: FxHashMap<ActionObservation, Operator>,
-    /// Σ̂_TH in these bases, where it is not held itself.
+    /// Σ̂_TH in these bases, where it is not held in full.
     pub(crate) factors: Option<Factors>,
 }
 
@@ -102,27 +105,27 @@ pub(crate) struct Factors {
     pub(crate) histories: Vec<f64>,
 }
 
-/// Terminated episodes some of whose cuts are used or not as the longest truncated episode tells (see [`CutRule`]), which other
-/// logs may change.
+/// Terminated episodes whose last cuts are used or not depending on the longest truncated episode
+/// (see [`CutRule`]), which other logs may change.
 #[derive(Clone, Debug)]
 pub(crate) struct BoundaryEpisodes {
     pub(crate) episodes: Episodes,
-    /// There were too many to keep: from then on the rule stays as it is.
+    /// There were too many to keep: from then on the rule does not change.
     pub(crate) is_full: bool,
 }
 
-/// The model in the making: bases and what needs no operators.
+/// Bases, and the parts of the model that do not need operators.
 pub(crate) struct Solution {
     pub(crate) bases: Bases,
     initial: Mat<f64>,
     normalizer: Mat<f64>,
-    /// What sums are multiplied by.
+    /// The factor that turns sums into probabilities.
     scale: f64,
     factors: Option<Factors>,
 }
 
 impl Moments {
-    /// Of nothing yet, over an alphabet that may know something.
+    /// Empty moments over an alphabet that may already have symbols.
     pub(crate) fn new(params: &LearnParams, alphabet: Alphabet) -> Moments {
         let features = Features::new(params, &alphabet);
         let survey = Survey::new(alphabet, params.ngram_length);
@@ -143,17 +146,17 @@ impl Moments {
         &self.params
     }
 
-    /// The names of actions and observations met.
+    /// The names of actions and observations seen in training.
     pub fn alphabet(&self) -> &Alphabet {
         &self.survey.alphabet
     }
 
-    /// Episodes and steps met.
+    /// Number of episodes and steps seen in training.
     pub fn trained_on(&self) -> (u64, u64) {
         (self.survey.episodes, self.survey.steps)
     }
 
-    /// How likely the logged actions were, where all logs tell.
+    /// How probable the logged actions were, where all logs record it.
     pub fn propensities(&self) -> Option<Propensities> {
         self.survey.overlap.propensities(self.alphabet().actions().len())
     }
@@ -163,19 +166,21 @@ impl Moments {
         matches!(self.kept, OperatorStore::PerPair(_))
     }
 
-    /// The length of truncated episodes that is taken for a time limit, though longer ones were met since; `None` where the longest is.
+    /// The length of truncated episodes that is used as time limit although longer ones were seen
+    /// later; `None` if the longest is used.
     pub fn stale_limit(&self) -> Option<Option<usize>> {
         (self.rule != self.survey.rule(&self.params)).then_some(self.rule.limit)
     }
 
-    /// Goes from the survey of all logs to the sums over the new ones: alphabet, rule and features are fixed from here on, and there is
-    /// room for the moments of pairs, if they are to be kept or so small that it is worth it. Returns which cuts of earlier logs
-    /// change, and whether the moments of pairs fit into memory.
+    /// Goes from the survey of all logs to the sums over the new ones. Alphabet, rule and features
+    /// are fixed from here on. Memory is reserved for the moments of pairs if they are to be kept
+    /// or are small. Returns which cuts of earlier logs change, and whether the moments of pairs
+    /// fit into memory.
     pub(crate) fn freeze(&mut self, keep: Keep, memory: usize) -> Result<(Adjustment, bool)> {
         let pairs = self.survey.pairs();
         self.features = self.features.clone().extended_to(&self.survey.alphabet);
         let features = &self.features;
-        // Arrays take their room at once, maps as they grow.
+        // Arrays are allocated in full, maps grow.
         let arrays = array_size(features).map(|size| size.saturating_mul(8 * pairs.len()));
         let fits = arrays.is_none_or(|bytes| bytes <= memory);
         if matches!(self.kept, OperatorStore::Nothing) {
@@ -202,7 +207,8 @@ impl Moments {
         Ok((self.begin(), has_room))
     }
 
-    /// Whether the moments of pairs still fit into memory; an error where they must.
+    /// Whether the moments of pairs still fit into memory; an error if `keep` requires that they
+    /// do.
     pub(crate) fn fits(&self, keep: Keep, memory: usize) -> Result<bool> {
         let OperatorStore::PerPair(pairs) = &self.kept else { return Ok(true) };
         match keep {
@@ -218,7 +224,8 @@ impl Moments {
         matches!(self.kept, OperatorStore::Wide(_))
     }
 
-    /// Operators of new logs to be summed, in the bases that were found, wide ones if there are.
+    /// Empty operators for the sums over new logs: in the wide bases if there are any, otherwise in
+    /// those of the model.
     pub(crate) fn operators(&self, solution: &Solution) -> Operators {
         let (left, right) = match &solution.bases.wide {
             Some(wide) => (&wide.tests.basis, &wide.histories.basis),
@@ -227,15 +234,15 @@ impl Moments {
         Operators::new(&self.features, left, right, &self.survey.pairs())
     }
 
-    /// Prepares for the sums over new logs, which the survey has taken in: goes over to the rule for all logs, and says which cuts
-    /// that changes.
+    /// Prepares for the sums over new logs, which the survey already includes: switches to the rule
+    /// for all logs, and returns which cuts that changes.
     pub(crate) fn begin(&mut self) -> Adjustment {
         self.features = self.features.clone().extended_to(&self.survey.alphabet);
         let rule = if self.late.is_full { self.rule } else { self.survey.rule(&self.params) };
         self.adopt(rule)
     }
 
-    /// Goes over to another rule.
+    /// Switches to another rule.
     fn adopt(&mut self, rule: CutRule) -> Adjustment {
         let old = std::mem::replace(&mut self.rule, rule);
         let nothing = BoundaryEpisodes::new(self.params.weighting);
@@ -247,7 +254,8 @@ impl Moments {
         adjustment
     }
 
-    /// Adds the cuts of new episodes to the sums, to those of pairs as well if asked for, and keeps what other logs may change.
+    /// Adds the cuts of new episodes to the sums, and with `to_pairs` to those of pairs. With
+    /// `keep_late`, it keeps the episodes whose cuts other logs may change.
     pub(crate) fn add(&mut self, episodes: &Episodes, to_pairs: bool, keep_late: bool) {
         let batch = self.features.batch(episodes, self.rule);
         self.add_batch(&batch, to_pairs);
@@ -266,7 +274,7 @@ impl Moments {
         }
     }
 
-    /// Without what only helps summing.
+    /// Merges lanes, which only serve to sum in parallel.
     pub(crate) fn compacted(mut self) -> Moments {
         self.sums.compact();
         self
@@ -278,7 +286,7 @@ impl Moments {
         Ok(self.assembled(&solution, None)?.0)
     }
 
-    /// Everything but operators; with wide bases, if they are wanted.
+    /// Everything except the operators; with wide bases, if they are wanted.
     pub(crate) fn solve(&self, wide: bool) -> Result<Solution> {
         check_size(&self.features, self.sums.wanted)?;
         let most = wide.then_some(self.width * self.params.rank);
@@ -288,7 +296,8 @@ impl Moments {
         {
             return self.solve_factored(&cores.wide, factors);
         }
-        // The weight of the cuts at which the start state is read: |Z| if all episodes start alike.
+        // The weight of the cuts at which the start state is read: |Z| if all episodes start in the
+        // same state.
         let scale = self.scale(self.sums.entry(NULL_TEST, start))?;
         let moments = self.sums.matrices(&self.features, scale);
         let bases = bases(&moments, &self.params, most)?;
@@ -324,7 +333,8 @@ impl Moments {
         Ok(Solution { bases, initial, normalizer, scale, factors })
     }
 
-    /// What sums are multiplied by: 1 over the weight of the cuts at which the start state is read, |Z| if all episodes start alike.
+    /// The factor that turns sums into probabilities: 1 over the weight of the cuts at which the
+    /// start state is read, |Z| if all episodes start in the same state.
     pub(crate) fn scale(&self, start_weight: f64) -> Result<f64> {
         if start_weight > 0.0 {
             return Ok(1.0 / start_weight);
@@ -332,12 +342,13 @@ impl Moments {
         Err(no_room(self.rule))
     }
 
-    /// The model, with the operators of new logs if they were summed by themselves, and the moments as they are to be kept.
+    /// The model and the moments to keep. `new` are the operators of new logs, if they were summed
+    /// separately.
     pub(crate) fn finish(mut self, solution: &Solution, new: Option<Vec<Operator>>) -> Result<(Model, Moments)> {
         let (model, wide) = self.assembled(solution, new)?;
         if let Some(wide) = wide {
             if wide.factors.is_some() {
-                // The next logs have sums of their own.
+                // The sums over the next logs start from zero.
                 self.sums = Accumulator::new(&self.features, self.sums.wanted);
             }
             self.kept = OperatorStore::Wide(Box::new(wide));
@@ -345,7 +356,7 @@ impl Moments {
         Ok((model, self))
     }
 
-    /// The model, and what is to be kept of compressed moments.
+    /// The model, and the part of compressed moments that is kept.
     fn assembled(&self, solution: &Solution, new: Option<Vec<Operator>>) -> Result<(Model, Option<WideOperators>)> {
         let Solution { bases, initial, normalizer, scale, factors } = solution;
         let pairs = self.survey.pairs();
@@ -374,7 +385,7 @@ impl Moments {
         Ok((parts.assemble()?, cores))
     }
 
-    /// LᵀΣ̂_{T,ao,H}R of the moments that are kept for each pair.
+    /// LᵀΣ̂_{T,ao,H}R from the moments kept for each pair.
     fn of_pairs(&self, pairs: &[ActionObservation], left: &Mat<f64>, right: &Mat<f64>) -> Vec<Operator> {
         let zero = Operator::zero(left.ncols(), right.ncols());
         let OperatorStore::PerPair(kept) = &self.kept else { return vec![zero; pairs.len()] };
@@ -383,7 +394,7 @@ impl Moments {
         pairs.par_iter().map(of).collect()
     }
 
-    /// What is kept of operators, in new wide bases.
+    /// The operators that are kept, in new wide bases.
     fn in_bases(&self, pairs: &[ActionObservation], wide: &Wide) -> Vec<Operator> {
         let (left, right) = (&wide.tests.basis, &wide.histories.basis);
         let OperatorStore::Wide(cores) = &self.kept else { return self.of_pairs(pairs, left, right) };
@@ -403,7 +414,7 @@ pub(crate) fn wanted(params: &LearnParams) -> Wanted {
     }
 }
 
-/// Where two-stage regression would need too much memory.
+/// An error if two-stage regression would need too much memory.
 pub(crate) fn check_size(features: &Features, wanted: Wanted) -> Result<()> {
     let dim = features.tests.rows().max(features.histories.rows());
     if wanted == Wanted::JointAndCovariances && dim > LARGEST_COVARIANCE {
@@ -415,7 +426,7 @@ pub(crate) fn check_size(features: &Features, wanted: Wanted) -> Result<()> {
     Ok(())
 }
 
-/// What is wrong where no episode has a cut.
+/// The error for logs in which no episode has a cut.
 pub(crate) fn no_room(rule: CutRule) -> Error {
     let room = rule.room;
     Error::data(
@@ -424,7 +435,7 @@ pub(crate) fn no_room(rule: CutRule) -> Error {
     )
 }
 
-/// The matrix with rows of zeros behind: for sequences that it has not met.
+/// The matrix with rows of zeros appended, for sequences that were not seen when it was computed.
 fn padded(matrix: &Mat<f64>, rows: usize) -> Mat<f64> {
     Mat::from_fn(rows, matrix.ncols(), |i, j| if i < matrix.nrows() { matrix[(i, j)] } else { 0.0 })
 }
@@ -444,7 +455,7 @@ impl BoundaryEpisodes {
         BoundaryEpisodes { episodes: empty_batch(weighting), is_full: false }
     }
 
-    /// Keeps the episodes for which another rule of its kind would have other cuts.
+    /// Keeps the episodes that would have other cuts under a rule with another limit.
     fn keep(&mut self, episodes: &Episodes, rule: CutRule) {
         let is_late = |length: usize| rule.limit.is_none_or(|limit| length > limit.saturating_sub(rule.room));
         for z in episodes.iter().filter(|z| z.end == End::Terminated && is_late(z.steps.len()) && !self.is_full) {
@@ -468,7 +479,7 @@ pub(crate) struct Adjustment {
 }
 
 impl Adjustment {
-    /// The cuts that come in, and with the opposite sign those that go.
+    /// The cuts that the new rule adds and, with negative weight, those that it removes.
     pub(crate) fn batch(&self, features: &mut Features, rule: CutRule) -> Batch<'_> {
         features.some_cuts(&self.episodes, |z| {
             let (before, now) = (self.old.count(z.steps.len(), z.end), rule.count(z.steps.len(), z.end));

@@ -1,11 +1,12 @@
-//! Operators: C_ao = Σ (Ûᵀψ_{t+1}) (Bᵀχ_t)ᵀ over the cuts whose next step is ao [H14 §3.2.1], in a second pass or
-//! from sums that the first has kept.
+//! Operators: C_ao = Σ (Ûᵀψ_{t+1}) (Bᵀχ_t)ᵀ over the cuts whose next step is ao [H14 §3.2.1], from
+//! a second pass or from sums kept in the first.
 //!
-//! Beside it w_ao = Σ Bᵀχ_t, the regression of the event itself: w_aoᵀc = P(a, o | h). For steps that go on it estimates
-//! what C_aoᵀc_∞ does, with less noise; for steps that end the episode, whose C_ao leads nowhere, it is the only way.
+//! Beside it w_ao = Σ Bᵀχ_t, the regression of the event itself: w_aoᵀc = P(a, o | h). For steps
+//! that do not end the episode it estimates the same as C_aoᵀc_∞, with less noise. For steps that
+//! do, C_ao is zero and w_ao is the only estimate.
 //!
-//! The cuts of a batch are grouped by their next step; each group is one task and one matrix product, so there is a
-//! single copy of the sums, and they do not depend on the number of threads.
+//! The cuts of a batch are grouped by their next step. Each group is one task and one matrix
+//! product. So there is a single copy of the sums, and they do not depend on the number of threads.
 
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, MatRef, Par};
@@ -15,10 +16,11 @@ use super::features::{Batch, Cut, Features, NULL_TEST, Side};
 use super::pairs::{Entries, PairSums, Slots, TESTS, grouped, place};
 use crate::data::ActionObservation;
 
-/// Cuts of a group that are multiplied at once.
+/// Cuts of a group that are multiplied in one product.
 const GATHERED: usize = 256;
 
-/// What is summed for one action–observation pair, in bases L of tests and R of histories: Û and B, or wider ones.
+/// Sums for one action–observation pair, in bases L of tests and R of histories: Û and B, or wider
+/// ones.
 #[derive(Clone, Debug)]
 pub(crate) struct Operator {
     /// Σ (Lᵀψ_{t+1}) (Rᵀχ_t)ᵀ
@@ -31,9 +33,9 @@ pub(crate) struct Operator {
     pub(crate) weight: f64,
 }
 
-/// Operators in the making.
+/// Operators while they are being summed.
 pub(crate) struct Operators {
-    /// Lᵀ and Rᵀ, padded: columns are what a coordinate of ψ or χ contributes.
+    /// Lᵀ and Rᵀ, padded: each column is the contribution of a coordinate of ψ or χ.
     lt: Mat<f64>,
     rt: Mat<f64>,
     sizes: (usize, usize),
@@ -42,7 +44,7 @@ pub(crate) struct Operators {
 }
 
 impl Operators {
-    /// One operator for each of `pairs`, which must hold every step of the logs.
+    /// One operator for each of `pairs`, which must contain every pair of the logs.
     pub(crate) fn new(features: &Features, left: &Mat<f64>, right: &Mat<f64>, pairs: &[ActionObservation]) -> Operators {
         let zero = Operator::zero(padded(left.ncols()), padded(right.ncols()));
         Operators {
@@ -76,8 +78,8 @@ impl Operators {
     }
 }
 
-/// Rows are padded to whole vectors, with zeros: products run on the padding too, and what else lies there may be
-/// subnormal numbers, on which they are a hundred times slower.
+/// Rows are padded with zeros to whole vectors. Products run over the padding too: without the
+/// zeros it may hold subnormal numbers, on which they are a hundred times slower.
 fn padded(d: usize) -> usize {
     d.next_multiple_of(8)
 }
@@ -124,7 +126,7 @@ impl Operator {
                 }
             }
             Entries::Map(map) => {
-                // Column by column: Lᵀ times it, then times the row of R.
+                // Column by column: multiply it by Lᵀ, then by the row of R.
                 let mut operator = Operator::zero(lt.nrows(), rt.nrows());
                 let entries = Entries::sorted(map);
                 for column in entries.chunk_by(|(x, _), (y, _)| x >> 32 == y >> 32) {
@@ -152,7 +154,8 @@ impl Operator {
         operator
     }
 
-    /// The same sums in other bases, given by how the old ones look there: L′ᵀD and DᵀR′ with their duals D.
+    /// The same sums in other bases L′ and R′, given L′ᵀD and DᵀR′ with the duals D of the old
+    /// ones.
     pub(crate) fn rotated(&self, left: &Mat<f64>, right: &Mat<f64>) -> Operator {
         let vector = |x: &[f64]| Mat::from_fn(x.len(), 1, |i, _| x[i]);
         Operator {
@@ -201,7 +204,8 @@ fn to_vec(column: &Mat<f64>) -> Vec<f64> {
     column.col_as_slice(0).to_vec()
 }
 
-/// basis · [features of each place], d × places: by rows of the basis where columns are sparse, by a product where dense.
+/// basis · [features of each cut], d × cuts: by columns of the basis where features are sparse, by
+/// a matrix product where they are dense.
 fn project(
     side: &Side,
     places: &[Cut],

@@ -1,4 +1,5 @@
-//! Σ̂_{T,ao,H} of each pair: with them operators need no second pass over the logs, and those of other logs can be added.
+//! Σ̂_{T,ao,H} of each pair. With them operators need no second pass over the logs, and those of
+//! other logs can be added.
 
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
@@ -8,26 +9,27 @@ use rustc_hash::FxHashMap;
 use super::features::{Batch, Cut, Features};
 use crate::data::ActionObservation;
 
-/// Where each pair has its sums.
+/// The index of the sums of each pair.
 pub(super) type Slots = FxHashMap<ActionObservation, usize>;
 
-/// Up to this d_T·d_H the sums of hashed columns are arrays; beyond, most of them would be zero.
+/// Up to this d_T·d_H the sums of hashed columns are arrays; above it most entries would be zero.
 const LARGEST_ARRAY: usize = 1 << 14;
-/// Cuts that are gathered for one product.
+/// Cuts gathered for one product.
 const GATHERED: usize = 512;
-/// Bytes that an entry of a map takes, on average: key, value and a share of empty places.
+/// Bytes that an entry of a map takes on average: key, value and a share of empty slots.
 const ENTRY: usize = 26;
 /// The column of Σ ψ_{t+1} in a map.
 pub(super) const TESTS: u32 = u32::MAX;
 
-/// The places of a batch, grouped by the slot of their next step.
+/// The cuts of a batch, grouped by the slot of their next step.
 pub(super) fn grouped(batch: &Batch<'_>, slots: &Slots, places: impl Iterator<Item = Cut>) -> Vec<Vec<Cut>> {
     let mut groups = vec![Vec::new(); slots.len()];
     places.for_each(|place| groups[slots[&batch.steps[place.at]]].push(place));
     groups
 }
 
-/// Sums over the cuts whose next step is a given pair, in units of [`Side::scales`](crate::learn::features::Side::scales).
+/// Sums over the cuts whose next step is a given pair, in units of
+/// [`Side::scales`](crate::learn::features::Side::scales).
 #[derive(Clone, Debug)]
 pub(crate) struct PairSums {
     pub(crate) entries: Entries,
@@ -35,7 +37,7 @@ pub(crate) struct PairSums {
     pub(crate) weight: f64,
 }
 
-/// Σ ψ_{t+1} χ_tᵀ, and behind its columns Σ ψ_{t+1}.
+/// Σ ψ_{t+1} χ_tᵀ, followed by the column Σ ψ_{t+1}.
 #[derive(Clone, Debug)]
 pub(crate) enum Entries {
     /// d_T × (d_H + 1) by columns
@@ -52,7 +54,7 @@ pub(crate) struct PerPair {
     is_array: bool,
 }
 
-/// Numbers that the sums of a pair have as an array; `None` if they are a map.
+/// Number of entries in the sums of a pair if they are an array; `None` if they are a map.
 pub(super) fn array_size(features: &Features) -> Option<usize> {
     let (tests, histories) = (&features.tests, &features.histories);
     let is_hashed = tests.is_hash() && histories.is_hash();
@@ -66,7 +68,7 @@ impl PerPair {
         PerPair { slots: Slots::default(), sums: Vec::new(), is_array: array_size(features).is_some() }
     }
 
-    /// Makes room for pairs.
+    /// Allocates the sums of pairs.
     pub(crate) fn reserve(&mut self, features: &Features, pairs: &[ActionObservation]) {
         for &ao in pairs {
             let next = self.sums.len();
@@ -80,12 +82,12 @@ impl PerPair {
         }
     }
 
-    /// The sums of a pair, if it was met.
+    /// The sums of a pair, if it was seen in training.
     pub(crate) fn of(&self, ao: ActionObservation) -> Option<&PairSums> {
         self.slots.get(&ao).map(|&slot| &self.sums[slot])
     }
 
-    /// About how many bytes they take.
+    /// Approximate size in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let of = |sums: &PairSums| match &sums.entries {
             Entries::Array(array) => 8 * array.len(),
@@ -115,7 +117,7 @@ impl PerPair {
 fn add_product(sums: &mut [f64], features: &Features, batch: &Batch<'_>, places: &[Cut]) {
     let (d_t, d_h) = (features.tests.rows(), features.histories.rows());
     let mut psi = vec![0.0; d_t * places.len()];
-    // χ with a 1 behind it, for Σ ψ.
+    // χ with a 1 appended, for Σ ψ.
     let mut chi = vec![1.0; (d_h + 1) * places.len()];
     for ((psi, chi), place) in psi.chunks_exact_mut(d_t).zip(chi.chunks_exact_mut(d_h + 1)).zip(places) {
         features.fill_tests(batch, place.at + 1, place.end, psi);
@@ -163,14 +165,14 @@ pub(super) fn place(key: u64) -> (u32, u32) {
     (key as u32, (key >> 32) as u32)
 }
 
-/// Whether a key is of a row and a column that there are.
+/// Whether the row and column of a key exist.
 pub(super) fn is_within(key: u64, features: &Features) -> bool {
     let (t, h) = place(key);
     (t as usize) < features.tests.rows() && ((h as usize) < features.histories.rows() || h == TESTS)
 }
 
 impl Entries {
-    /// Adds those of another, whose rows and columns are called otherwise.
+    /// Adds the entries of another, whose rows and columns `rename` maps to ours.
     pub(crate) fn merge(&mut self, other: &Entries, rename: impl Fn(u32, u32) -> (u32, u32)) {
         match (self, other) {
             (Entries::Array(ours), Entries::Array(theirs)) => ours.iter_mut().zip(theirs).for_each(|(x, y)| *x += y),
@@ -185,7 +187,7 @@ impl Entries {
         }
     }
 
-    /// The entries of a map in their order, by columns.
+    /// The entries of a map, sorted by column and row.
     pub(crate) fn sorted(map: &FxHashMap<u64, f64>) -> Vec<(u64, f64)> {
         let mut entries: Vec<_> = map.iter().map(|(&key, &x)| (key, x)).collect();
         entries.sort_unstable_by_key(|&(key, _)| key);

@@ -1,19 +1,19 @@
-//! Where learning gets its episodes from, batch by batch, as often as there are passes.
+//! The source of episodes for learning: batch by batch, once for each pass.
 
 use crate::data::{Alphabet, Episodes, Trajectory};
 use crate::error::Result;
 use crate::log::{Logs, Position, Reader};
 use crate::model::Weighting;
 
-/// Batches up to which logs are kept in memory between passes (2 MiB).
+/// Most batches of logs that are kept in memory between passes (2 MiB).
 const MOST_KEPT: usize = 16;
 
-/// A batch to be filled; with the probabilities of actions where `weighting` needs them.
+/// An empty batch; with the probabilities of actions where `weighting` needs them.
 pub(crate) fn empty_batch(weighting: Weighting) -> Episodes {
     if weighting == Weighting::None { Episodes::default() } else { Episodes::with_probabilities() }
 }
 
-/// Takes the next episodes in place of those that a batch had.
+/// Replaces the episodes of a batch by the next ones.
 fn refill(batch: &mut Episodes, reader: &mut Reader) -> Result<()> {
     batch.clear();
     while !batch.is_full() {
@@ -40,14 +40,14 @@ pub(super) fn batches(episodes: &[(Trajectory, f64)], weighting: Weighting) -> R
 /// A batch in memory, and where it ends.
 pub(super) type Held = (Episodes, Position);
 
-/// Where episodes come from.
+/// The source of episodes.
 #[derive(Clone, Copy)]
 pub(crate) enum Source<'a> {
     Logs(&'a Logs),
     Held(&'a Alphabet, &'a [Held]),
 }
 
-/// What was met up to the end of a batch.
+/// What has been read up to the end of a batch.
 pub(crate) struct SeenSoFar<'a> {
     pub(crate) alphabet: &'a Alphabet,
     /// Where the next batch begins.
@@ -55,8 +55,8 @@ pub(crate) struct SeenSoFar<'a> {
 }
 
 impl Source<'_> {
-    /// Gives `work` all episodes from `begin` on, batch by batch, reading ahead while it works. Returns the alphabet met and the
-    /// number of episodes skipped.
+    /// Calls `work` with all episodes from `begin` on, batch by batch, reading ahead during the
+    /// work. Returns the alphabet of what was read and the number of episodes skipped.
     pub(crate) fn each_batch(
         &self,
         alphabet: Alphabet,
@@ -74,7 +74,7 @@ impl Source<'_> {
             }
             Source::Logs(logs) => {
                 let mut reader = logs.open_at(alphabet, begin)?;
-                // Two batches take turns: one is worked on while the other is read.
+                // Two batches alternate: one is processed while the other is read.
                 let (mut batch, mut next) = (empty_batch(weighting), empty_batch(weighting));
                 refill(&mut batch, &mut reader)?;
                 while batch.len() > 0 {
@@ -105,12 +105,12 @@ impl BatchCache {
         }
     }
 
-    /// All batches, if they were few enough.
+    /// All batches, if there are few enough.
     pub(crate) fn all(&self) -> Option<&[Held]> {
         self.0.as_deref()
     }
 
-    /// From now on none: some were not seen.
+    /// Keeps no batches from now on, because some were not seen.
     pub(crate) fn forget(&mut self) {
         self.0 = None;
     }

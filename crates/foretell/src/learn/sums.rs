@@ -1,9 +1,10 @@
 //! First pass: Σ̂_TH (and Σ̂_TT, Σ̂_HH where whitening needs them), in one streaming pass.
 //!
-//! Three layouts, one meaning. Hashed columns have a single non-zero, so a cut adds a few dozen numbers whatever the
-//! dimension. Dense columns are gathered and multiplied as one matrix product. The identity projection counts in a
-//! map. Sums are split over fixed lanes or blocks and reduced in their order: the number of threads changes nothing. Where
-//! nothing is weighted all summands are integers, so that sums are exact and no order of them matters.
+//! There are three layouts with the same meaning. Hashed columns have a single non-zero, so a cut
+//! adds a few dozen numbers whatever the dimension. Dense columns are gathered and multiplied in
+//! one matrix product. The identity projection counts in a map. Sums are split over fixed lanes or
+//! blocks and reduced in a fixed order, so they do not depend on the number of threads. Without
+//! weights all summands are integers, so sums are exact in any order.
 
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, MatMut, MatRef, Par};
@@ -13,15 +14,16 @@ use rustc_hash::FxHashMap;
 use super::features::{Batch, Cut, EpisodeCuts, Features};
 use crate::math::{Matrix, SparseMatrix};
 
-/// Independent sums into which hashed cuts are split; more would cost memory, fewer would leave threads idle.
+/// Independent sums into which hashed cuts are split; more would cost memory, fewer would leave
+/// threads idle.
 const LANES: usize = 4;
-/// Numbers of a gathered matrix Ψ or X (2 MiB, a level-2 cache): one product of many cuts
-/// reuses what rank-1 updates would load again.
+/// Entries of a gathered matrix Ψ or X (2 MiB, a level-2 cache): one product over many cuts reuses
+/// what rank-1 updates would load again.
 const GATHERED: usize = 1 << 18;
 /// Columns of a product that one task computes.
 const BLOCK: usize = 64;
 
-/// Which second moments are wanted beside Σ̂_TH.
+/// Which second moments are computed beside Σ̂_TH.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
     Joint,
@@ -35,11 +37,12 @@ pub(crate) struct Matrices {
     pub(crate) joint: Matrix,
     /// Σ̂_TT and Σ̂_HH.
     pub(crate) covariances: Option<(Mat<f64>, Mat<f64>)>,
-    /// Whether tests and histories are not compressed.
+    /// Whether tests, and histories, are uncompressed.
     pub(crate) is_identity: [bool; 2],
 }
 
-/// Sums in the making, in units of [`Side::scales`](crate::learn::features::Side::scales).
+/// Sums while they are being computed, in units of
+/// [`Side::scales`](crate::learn::features::Side::scales).
 #[derive(Clone, Debug)]
 pub(crate) struct Accumulator {
     pub(crate) wanted: Wanted,
@@ -53,14 +56,14 @@ pub(crate) enum Layout {
     Counts(Counts),
 }
 
-/// Memory of gathered matrices, kept from one to the next.
+/// Scratch space for gathered matrices, reused.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Buffers {
     psi: Vec<f64>,
     chi: Vec<f64>,
 }
 
-/// Column-major sums; of symmetric ones only the lower triangle.
+/// Column-major sums; only the lower triangle of symmetric ones.
 #[derive(Clone, Debug)]
 pub(crate) struct Sums {
     d_t: usize,
@@ -119,7 +122,7 @@ impl Accumulator {
         Accumulator { wanted, layout }
     }
 
-    /// For Σ̂_TH alone, in a single lane: one of many that are summed at once.
+    /// For Σ̂_TH alone, in a single lane: to sum many of them at once.
     pub(crate) fn lean(features: &Features) -> Accumulator {
         let mut accumulator = Accumulator::new(features, Wanted::Joint);
         if let Layout::Buckets(lanes) = &mut accumulator.layout {
@@ -133,7 +136,7 @@ impl Accumulator {
         self.add_episodes(features, batch, &batch.episodes);
     }
 
-    /// Adds the cuts of some episodes of a batch, which may have other weights there.
+    /// Adds the cuts of some episodes of a batch, whose weights may differ from those in the batch.
     pub(crate) fn add_episodes(&mut self, features: &Features, batch: &Batch<'_>, episodes: &[EpisodeCuts]) {
         let cuts = |episodes: &[EpisodeCuts]| -> Vec<Cut> { episodes.iter().flat_map(EpisodeCuts::cuts).collect() };
         match &mut self.layout {
@@ -149,7 +152,8 @@ impl Accumulator {
         }
     }
 
-    /// Adds the sums of another, whose rows and columns are called otherwise where they have names of their own.
+    /// Adds the sums of another; `test` and `history` map the rows and columns of an uncompressed
+    /// side to ours.
     pub(crate) fn merge(&mut self, other: &Accumulator, test: impl Fn(u32) -> u32, history: impl Fn(u32) -> u32) {
         match (&mut self.layout, &other.layout) {
             (Layout::Buckets(ours), Layout::Buckets(theirs)) => ours.iter_mut().zip(theirs).for_each(|(x, y)| x.merge(y)),
@@ -163,7 +167,7 @@ impl Accumulator {
         }
     }
 
-    /// Puts all into the first lane.
+    /// Adds all lanes to the first.
     pub(crate) fn compact(&mut self) {
         if let Layout::Buckets(lanes) = &mut self.layout {
             let (first, others) = lanes.split_first_mut().expect("LANES > 0");
@@ -183,7 +187,8 @@ impl Accumulator {
         self
     }
 
-    /// The moments, times a factor: dividing by |Z| turns sums into probabilities and keeps the numbers near unity [H14 §7.1.3].
+    /// The moments, times a factor. Dividing by |Z| turns sums into probabilities and keeps the
+    /// numbers near unity [H14 §7.1.3].
     pub(crate) fn matrices(&self, features: &Features, factor: f64) -> Matrices {
         let (tests, histories) = (features.tests.scales(), features.histories.scales());
         match &self.layout {
@@ -208,7 +213,7 @@ impl Accumulator {
         }
     }
 
-    /// The sum of ψ_i χ_j for coordinates that are not scaled.
+    /// The sum of ψ_i χ_j for coordinates with scale 1.
     pub(crate) fn entry(&self, i: usize, j: usize) -> f64 {
         match &self.layout {
             Layout::Buckets(lanes) => lanes.iter().map(|lane| lane.th[j * lane.d_t + i]).sum(),
@@ -218,7 +223,7 @@ impl Accumulator {
     }
 }
 
-/// A few dozen additions for each cut, whatever the dimensions.
+/// A few dozen additions for each cut, whatever the dimension.
 fn add_buckets(sums: &mut Sums, features: &Features, batch: &Batch<'_>, cuts: impl Iterator<Item = Cut>) {
     let (mut psi, mut chi) = (Vec::new(), Vec::new());
     for cut in cuts {
@@ -288,7 +293,7 @@ enum Triangle {
     Lower,
 }
 
-/// sums += A Bᵀ, one task for each block of columns; below the diagonal only, if so asked.
+/// sums += A Bᵀ, one task for each block of columns; only below the diagonal for `Triangle::Lower`.
 fn add_product(sums: &mut [f64], a: MatRef<'_, f64>, b: MatRef<'_, f64>, triangle: Triangle) {
     let rows = a.nrows();
     sums.par_chunks_mut(rows * BLOCK).enumerate().for_each(|(block, sums)| {
@@ -299,7 +304,7 @@ fn add_product(sums: &mut [f64], a: MatRef<'_, f64>, b: MatRef<'_, f64>, triangl
     });
 }
 
-/// Non-zeros of ψ and χ into maps; a side that is not the identity may be dense.
+/// Adds the non-zeros of ψ and χ to maps; a side that is not the identity may be dense.
 fn add_counts(counts: &mut Counts, features: &Features, batch: &Batch<'_>, cuts: &[Cut], wanted: Wanted) {
     let (mut psi, mut chi, mut buffer) = (Vec::new(), Vec::new(), Vec::new());
     for &cut in cuts {
@@ -329,7 +334,8 @@ mod tests {
     use crate::model::LearnParams;
     use crate::rng::Seed;
 
-    /// A long episode is gathered in several pieces; they must add up to the sum over its cuts one by one.
+    /// A long episode is gathered in several pieces. Their sum must equal the sum over its cuts one
+    /// by one.
     #[test]
     fn pieces_of_a_long_episode_add_up() {
         let tiger = domains::get("tiger").unwrap();

@@ -1,18 +1,19 @@
-//! What the first look at the logs tells: alphabet, counts, n-gram. All of it adds up over logs.
+//! The result of the first pass over the logs: alphabet, counts, n-gram. All of it adds up over
+//! logs.
 
 use rustc_hash::FxHashMap;
 
 use crate::data::{ActionObservation, Alphabet, CutRule, End, Episodes, Fingerprints, Overlap, Translation};
 use crate::model::{Counter, Cuts, LearnParams, Origin};
 
-/// What was met.
+/// Counts over the logs read so far.
 #[derive(Clone, Debug)]
 pub(crate) struct Survey {
     pub(crate) alphabet: Alphabet,
     pub(crate) episodes: u64,
     pub(crate) steps: u64,
     pub(crate) skipped: u64,
-    /// How often each pair was met.
+    /// How often each pair occurred.
     pub(crate) counts: FxHashMap<ActionObservation, u64>,
     pub(crate) longest_truncated: Option<usize>,
     pub(crate) overlap: Overlap,
@@ -20,7 +21,7 @@ pub(crate) struct Survey {
 }
 
 impl Survey {
-    /// Nothing met, over an alphabet that may know something.
+    /// No counts yet, over an alphabet that may already have symbols.
     pub(crate) fn new(alphabet: Alphabet, ngram_length: usize) -> Survey {
         Survey {
             alphabet,
@@ -34,7 +35,7 @@ impl Survey {
         }
     }
 
-    /// Takes a batch in; `alphabet` knows its symbols.
+    /// Adds a batch, whose symbols are in `alphabet`.
     pub(crate) fn add(&mut self, alphabet: &Alphabet, batch: &Episodes) {
         self.counter.add(&Fingerprints::of(alphabet), batch);
         batch.steps().iter().for_each(|&ao| *self.counts.entry(ao).or_insert(0) += 1);
@@ -48,7 +49,7 @@ impl Survey {
         }
     }
 
-    /// Takes in what was met elsewhere; returns what its symbols are here.
+    /// Adds the counts of other logs; returns the translation of their symbols.
     pub(crate) fn merge(&mut self, other: &Survey) -> Translation {
         let translation = Translation::adding(&other.alphabet, &mut self.alphabet);
         for (&ao, n) in &other.counts {
@@ -63,14 +64,14 @@ impl Survey {
         translation
     }
 
-    /// The pairs met, sorted.
+    /// The pairs seen, sorted.
     pub(crate) fn pairs(&self) -> Vec<ActionObservation> {
         let mut pairs: Vec<_> = self.counts.keys().copied().collect();
         pairs.sort_unstable();
         pairs
     }
 
-    /// Where a model of it comes from.
+    /// The origin of a model that is learned from these logs.
     pub(crate) fn origin(&self, params: &LearnParams) -> Origin {
         let pairs = self.pairs();
         Origin {
@@ -90,7 +91,7 @@ impl Survey {
     }
 }
 
-/// Which cuts are used where the longest truncated episode is so long.
+/// Which cuts are used, given the length of the longest truncated episode.
 pub(crate) fn rule(params: &LearnParams, longest_truncated: Option<usize>) -> CutRule {
     match params.cuts {
         Cuts::Complete => CutRule { room: params.max_test_length, limit: longest_truncated },

@@ -1,4 +1,4 @@
-//! Learning under way, and how it is left in a checkpoint.
+//! Learning in progress, and how it is saved in a checkpoint.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,26 +13,27 @@ use crate::store::tensors::{self, Array, Arrays, Kind};
 use crate::store::{AGAIN, Checkpoint};
 
 const LEARNING: Kind = Kind { name: "learning", again: AGAIN };
-/// Its part of a checkpoint.
+/// The name of this part of a checkpoint.
 const PART: &str = "learn";
 
-/// Sums in the making, and how far the passes are.
+/// The sums so far and the position in the passes.
 pub(super) struct Work {
     pub(super) moments: Moments,
-    /// Actions that were known before.
+    /// Number of actions before the new logs.
     pub(super) actions: usize,
     pub(super) pass: Pass,
-    /// How far the pass is.
+    /// The position in the current pass.
     pub(super) position: Position,
     pub(super) episodes: u64,
     pub(super) steps: u64,
-    /// Steps of the logs.
+    /// Steps in the logs.
     pub(super) total: u64,
-    /// From where on the moments of pairs were not summed, because they no longer fitted into memory.
+    /// The position from which the moments of pairs were no longer summed, because they did not fit
+    /// into memory.
     pub(super) full_at: Option<Position>,
     /// Cuts of earlier logs that the new ones change.
     pub(super) adjustment: Option<Adjustment>,
-    /// The sums of the last pass, while it is under way.
+    /// The sums of the last pass, during that pass.
     pub(super) operators: Option<Vec<Operator>>,
 }
 
@@ -45,7 +46,7 @@ struct Header {
     steps: u64,
     total: u64,
     full_at: Option<Position>,
-    /// The rule before, of an adjustment.
+    /// The previous rule, if there is an adjustment.
     adjusts: Option<(usize, Option<usize>)>,
     /// Number and sizes of operators.
     operators: Option<[usize; 3]>,
@@ -71,8 +72,8 @@ impl Work {
         (self.pass, self.position, self.episodes, self.steps) = (pass, Position::default(), 0, 0);
     }
 
-    pub(super) fn after(&mut self, episodes: usize, steps: usize, met: &SeenSoFar<'_>) {
-        self.position = met.position;
+    pub(super) fn after(&mut self, episodes: usize, steps: usize, seen: &SeenSoFar<'_>) {
+        self.position = seen.position;
         self.episodes += episodes as u64;
         self.steps += steps as u64;
     }
@@ -103,7 +104,7 @@ impl Work {
         checkpoint.save(PART, &tensors::to_bytes(LEARNING, header, &arrays))
     }
 
-    /// What was saved, if anything was.
+    /// The saved work, if there is any.
     pub(super) fn load(checkpoint: &Checkpoint) -> Result<Option<Work>> {
         let Some(bytes) = checkpoint.load(PART)? else { return Ok(None) };
         let file = checkpoint.path(PART).display().to_string();

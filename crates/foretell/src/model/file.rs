@@ -16,7 +16,7 @@ use crate::store::tensors::{self, Array, Arrays, Kind};
 
 const MODEL: Kind = Kind { name: "model", again: "learn the model again" };
 
-/// What the header says.
+/// The header.
 #[derive(Serialize, Deserialize)]
 struct Header {
     params: LearnParams,
@@ -27,7 +27,8 @@ struct Header {
     ngram_length: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     refined: Option<LatentHeader>,
-    /// How many other models an ensemble has, of all logs and of halves, each a file within the file.
+    /// Number of other models in an ensemble, trained on all logs and on halves; each is a file
+    /// within the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ensemble: Option<[usize; 2]>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -35,12 +36,12 @@ struct Header {
 }
 
 impl Model {
-    /// Writes the model to a file, which appears whole or not at all.
+    /// Writes the model to a file, atomically.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         store::write(path, &self.to_bytes())
     }
 
-    /// Reads a model that [`Model::save`] wrote.
+    /// Reads a model written by [`Model::save`].
     pub fn load(path: impl AsRef<Path>) -> Result<Model> {
         let path = path.as_ref();
         let bytes = std::fs::read(path).map_err(Error::io("read", path))?;
@@ -52,7 +53,7 @@ impl Model {
         self.to_bytes_with([])
     }
 
-    /// The same with other arrays behind its own.
+    /// The same with other arrays appended.
     pub(crate) fn to_bytes_with(&self, others: impl IntoIterator<Item = Array>) -> Vec<u8> {
         let (origin, ensemble) = (self.origin(), self.ensemble());
         let header = Header {
@@ -88,7 +89,7 @@ impl Model {
         tensors::to_bytes(MODEL, header, &arrays)
     }
 
-    /// An array of bytes that [`to_bytes_with`](Self::to_bytes_with) has put behind those of a model, if it is there.
+    /// An array of bytes that [`to_bytes_with`](Self::to_bytes_with) appended, if there is one.
     pub(crate) fn bytes_within(bytes: &[u8], file: &str, name: &str) -> Result<Option<Vec<u8>>> {
         let (_, arrays): (Header, _) = Arrays::open(MODEL, bytes, file)?;
         if arrays.has(name) { arrays.bytes(name).map(Some) } else { Ok(None) }
@@ -163,7 +164,7 @@ fn read_ensemble(
     let ensemble = Ensemble { own: Box::new(own), members: read("member", members)?, halves: read("half", halves)? };
     let mut others = ensemble.members.iter().chain(&ensemble.halves);
     match others.any(|model| model.alphabet() != alphabet) {
-        true => Err(arrays.damaged("the models of its ensemble have other alphabets")),
+        true => Err(arrays.damaged("the models of its ensemble have different alphabets")),
         false => Ok(ensemble),
     }
 }
@@ -171,14 +172,15 @@ fn read_ensemble(
 fn ngram(arrays: &Arrays<'_>, length: usize, symbols: usize) -> Result<NGram> {
     let keys = arrays.u64s("ngram_keys")?;
     let start = arrays.sized("ngram_start", arrays.u32s("ngram_start")?, keys.len() + 1)?;
-    let met = arrays.u32s("ngram_symbols")?;
-    let counts = arrays.sized("ngram_counts", arrays.u32s("ngram_counts")?, met.len())?;
-    let ordered =
-        keys.is_sorted() && start.windows(2).all(|w| w[0] <= w[1]) && start.last().is_some_and(|&end| end as usize == met.len());
-    if !ordered || met.iter().any(|&o| o as usize >= symbols) {
+    let observed = arrays.u32s("ngram_symbols")?;
+    let counts = arrays.sized("ngram_counts", arrays.u32s("ngram_counts")?, observed.len())?;
+    let ordered = keys.is_sorted()
+        && start.windows(2).all(|w| w[0] <= w[1])
+        && start.last().is_some_and(|&end| end as usize == observed.len());
+    if !ordered || observed.iter().any(|&o| o as usize >= symbols) {
         return Err(arrays.damaged("the n-gram points outside its arrays"));
     }
-    Ok(NGram { length, keys, start, symbols: met, counts })
+    Ok(NGram { length, keys, start, symbols: observed, counts })
 }
 
 fn check_pairs(arrays: &Arrays<'_>, pairs: &[ActionObservation], alphabet: &Alphabet) -> Result<()> {

@@ -1,4 +1,4 @@
-//! The POMDP that a linear model was refined to, and its arrays in files.
+//! The POMDP of a refined model, and its arrays in files.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::pomdp::{Learned, Pomdp, RewardRule, Row};
 use crate::store::tensors::{Array, Arrays};
 
-/// Stands in a file for an argument that a reward does not name.
+/// In a file, stands for an argument that a reward does not depend on.
 const ANY: u32 = u32::MAX;
 
 /// What latent states have to do with observations.
@@ -28,38 +28,41 @@ pub enum StateLayout {
     Dense,
 }
 
-/// A kind and number of states that is tried.
+/// A kind and number of states to try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Candidate {
-    /// What its states have to do with observations.
+    /// The relation of its states to observations.
     pub layout: StateLayout,
-    /// How many there are.
+    /// The number of states.
     pub states: usize,
 }
 
-/// A POMDP fitted to logs, whose states nobody sees: it began as a linear model.
+/// A POMDP with latent states, fitted to logs. It was refined from a linear model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Latent {
     /// The linear model that was refined.
     pub linear: Linear,
     /// The POMDP, over the model's alphabet.
     pub pomdp: Pomdp,
-    /// How often each action was tried in each state, in expectation, at a·|S| + s.
+    /// Expected number of times that each action was tried in each state, at index a·|S| + s.
     pub visits: Vec<f64>,
-    /// Standard deviation of the rewards of the logs.
+    /// Standard deviation of the rewards in the logs.
     pub reward_sd: f64,
-    /// How much less an action earns where it was done in the same state before, in the same episode, beside what the belief
-    /// promises and the first time does, in standard deviations of a reward: far from 0 where rewards depend on what the states do
-    /// not know. 0 where observations determine rewards, or where it may be chance.
+    /// How much less an action earns, relative to its expected reward under the belief, when it is
+    /// repeated in the same state of an episode than the first time, in standard deviations of a
+    /// reward. It is far from 0 where rewards depend on information that the states lack. It is 0
+    /// where observations determine rewards, or where it is not significant.
     pub fading: f64,
-    /// Correlation of what a reward differs by from what the belief promises with how much it did before, in the same episode and
-    /// with the same action: far from 0 where rewards tell more of the state than observations do. 0 where it may be chance.
+    /// Correlation of the difference between a reward and its expectation under the belief with
+    /// earlier differences in the same episode for the same action. It is far from 0 where rewards
+    /// carry more information about the state than observations do. It is 0 where it is not
+    /// significant.
     pub reward_memory: f64,
-    /// What kind of states it has, and how many were asked for.
+    /// The kind of its states, and the number that was requested.
     pub candidate: Candidate,
 }
 
-/// What the header of a file says of it.
+/// The part of a file header about it.
 #[derive(Serialize, Deserialize)]
 pub(super) struct LatentHeader {
     candidate: Candidate,
@@ -71,25 +74,27 @@ pub(super) struct LatentHeader {
     terminal: Vec<bool>,
 }
 
-/// Least correlation of surprising rewards that is worth telling.
+/// Smallest correlation of reward differences that is worth reporting.
 const LEAST_MEMORY: f64 = 0.1;
-/// Largest fading with which planning in the POMDP is worth it: beyond, policies go after what is gone.
+/// Largest fading at which planning in the POMDP is worthwhile. Above it policies go after rewards
+/// that are no longer there.
 const LARGEST_FADING: f64 = 0.01;
 
 impl Latent {
-    /// Whether rewards depend on what the states do not know, as where they can be had once only. Then plan on the logs
-    /// themselves.
+    /// Whether rewards depend on information that the states lack, for example where a reward is
+    /// paid only once. Then plan on the logs instead.
     pub fn forgets_rewards(&self) -> bool {
         self.fading > LARGEST_FADING
     }
 
-    /// Whether rewards tell more of the state than observations do, so that they had better be observed
-    /// ([`LearnParams::observe_reward`](crate::LearnParams)).
+    /// Whether rewards carry more information about the state than observations do. Then they
+    /// should be included in observations ([`LearnParams::observe_reward`](crate::LearnParams)).
     pub fn wants_rewards_observed(&self) -> bool {
         self.reward_memory > LEAST_MEMORY
     }
 
-    /// The POMDP where action a earns less in state s by `pessimism`·sd / √(1 + n(a, s)), n being how often it was tried there.
+    /// The POMDP with the reward of action a in state s reduced by `pessimism`·sd / √(1 + n(a, s)),
+    /// where n is how often it was tried there.
     pub fn pessimistic(&self, pessimism: f64) -> Pomdp {
         let penalty = self.visits.iter().map(|n| pessimism * self.reward_sd / (1.0 + n).sqrt());
         self.pomdp.with_less_reward(penalty)

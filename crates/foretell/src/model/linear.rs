@@ -1,8 +1,9 @@
 //! The linear model {c₁, c_∞, C_ao}: plain data that predicts.
 //!
-//! Operators estimate *joint* probabilities under the logging policy, c_∞ᵀC_ao c = P(a, o | h). What users want is
-//! P(o ‖ a): the distribution of o if a is done. It is had by normalising over o for the given a, which needs no
-//! policy and always gives a distribution. The two never share a name: see [`Linear::joint_probability`] and
+//! Operators estimate *joint* probabilities under the logging policy, c_∞ᵀC_ao c = P(a, o | h).
+//! Users need P(o ‖ a), the distribution of o if a is taken. It is computed by normalising over o
+//! for the given a, which needs no policy and always gives a distribution. The two have different
+//! names: see [`Linear::joint_probability`] and
 //! [`PredictiveState::predict`](crate::PredictiveState::predict).
 
 use rustc_hash::FxHashMap;
@@ -24,7 +25,7 @@ pub struct Linear {
     pub(crate) operators: Vec<f64>,
     /// w_ao for each pair, d: its product with the state is P(a, o | h).
     pub(crate) readouts: Vec<f64>,
-    /// Mean state after each pair, d; zero where no cut had it next.
+    /// Mean state after each pair, d; zero for a pair that no cut has next.
     pub(crate) mean_states: Vec<f64>,
     /// All singular values computed in learning, largest first.
     pub(crate) spectrum: Vec<f64>,
@@ -32,7 +33,7 @@ pub struct Linear {
     pub(crate) derived: Derived,
 }
 
-/// What prediction needs and the other fields determine, with how often each pair was seen.
+/// Values for prediction that follow from the other fields and from the counts of pairs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Derived {
     /// Slots of the pairs of each action: `pairs[first[a]..first[a + 1]]`.
@@ -90,7 +91,8 @@ impl Linear {
         &self.operators[slot * size..(slot + 1) * size]
     }
 
-    /// w_ao, whose product with the state is P(a, o | h), raw; `None` for a pair that was not seen in training.
+    /// w_ao, whose product with the state is P(a, o | h), not normalised; `None` for a pair that
+    /// was not seen in training.
     pub fn readout(&self, ao: ActionObservation) -> Option<&[f64]> {
         self.pairs.binary_search(&ao).ok().map(|slot| self.readout_at(slot))
     }
@@ -108,7 +110,7 @@ impl Linear {
         }
     }
 
-    /// The mean state after a pair, normalised; after the observation alone if the pair has none.
+    /// The normalised mean state after a pair; after the observation alone if the pair has none.
     pub fn mean_state(&self, ao: ActionObservation) -> Option<Vec<f64>> {
         let d = self.rank();
         let of_pair = self.pairs.binary_search(&ao).ok().map(|slot| &self.mean_states[slot * d..(slot + 1) * d]);
@@ -128,7 +130,8 @@ impl Linear {
         sum
     }
 
-    /// P(a_1 o_1 … a_n o_n | start) under the logging policy, w_{ao_n}ᵀ C_{ao_{n−1}} ⋯ C_{ao_1} c₁, raw: it may be negative.
+    /// P(a_1 o_1 … a_n o_n | start) under the logging policy, w_{ao_n}ᵀ C_{ao_{n−1}} ⋯ C_{ao_1} c₁.
+    /// It is not clipped, so it may be negative.
     pub fn joint_probability(&self, steps: &[ActionObservation]) -> f64 {
         let Some((last, before)) = steps.split_last() else { return 1.0 };
         let mut c = self.initial.clone();
@@ -141,7 +144,8 @@ impl Linear {
         self.readout(*last).map_or(0.0, |readout| dot(readout, &c))
     }
 
-    /// The same model in another basis: c₁ ↦ Jc₁, C_ao ↦ JC_aoJ⁻¹, c_∞ ↦ J⁻ᵀc_∞ [H14 §2.5]. Predictions do not change.
+    /// The same model in another basis: c₁ ↦ Jc₁, C_ao ↦ JC_aoJ⁻¹, c_∞ ↦ J⁻ᵀc_∞ [H14 §2.5].
+    /// Predictions do not change.
     ///
     /// # Panics
     ///

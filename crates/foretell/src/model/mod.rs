@@ -1,4 +1,4 @@
-//! What is learned: models as plain data, their files, and the filters that predict with them.
+//! Learned models: models as plain data, their files, and the filters that predict with them.
 
 mod projection;
 mod params;

@@ -1,8 +1,9 @@
-//! Back-off n-grams P(o | a, last k pairs) with Witten–Bell smoothing: the baseline every model must beat, and the
-//! best floor for one that fails.
+//! Back-off n-grams P(o | a, last k pairs) with Witten–Bell smoothing: the baseline for every
+//! model, and the fallback of one that fails.
 //!
-//! P_k(o) = (n(context, o) + T(context)·P_{k−1}(o)) / (n(context) + T(context)), with T the number of distinct
-//! observations after the context. The start of an episode counts as a pair of its own in the context.
+//! P_k(o) = (n(context, o) + T(context)·P_{k−1}(o)) / (n(context) + T(context)), with T the number
+//! of distinct observations after the context. The start of an episode counts as a pair of its own
+//! in the context.
 
 use std::ops::Range;
 
@@ -11,27 +12,28 @@ use rustc_hash::FxHashMap;
 
 use crate::data::{Action, ActionObservation, EMPTY, Episodes, Fingerprints, Observation, extend};
 
-/// Stands in a past for the start of an episode.
+/// In a context, stands for the start of an episode.
 const START: u64 = 0x5354_4152_5400_0000;
-/// Stands in a past for a step that is not known: no context reaches beyond it.
+/// In a context, stands for an unknown step: no context extends beyond it.
 const GAP: u64 = 0x4741_5000_0000_0000;
-/// A level that has more counts drops half of its contexts, so memory is bounded. Which ones depends on their keys alone: those
-/// that stay are counted in full, and in the same way whichever way the logs are split.
+/// A level with more counts drops half of its contexts, which bounds memory. Which ones are dropped
+/// depends only on their keys. So the counts of the others are complete, and do not depend on how
+/// the logs are split.
 const MOST_COUNTS: usize = 1 << 21;
 
-/// Counts in the making, for contexts of 0, 1, 2, … pairs.
+/// Counts for contexts of 0, 1, 2, … pairs, while they are being collected.
 #[derive(Clone, Debug)]
 pub(crate) struct Counter {
     pub(crate) levels: Vec<Level>,
-    /// Fingerprints of the steps last counted; kept for its room.
+    /// Fingerprints of the steps counted last; kept as scratch space.
     pairs: Vec<u64>,
 }
 
-/// Counts of what follows the contexts of one length, by context and observation.
+/// Counts of observations after the contexts of one length, by context and observation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Level {
     pub(crate) length: usize,
-    /// Contexts are counted if the first so many bits of their keys are zero.
+    /// Contexts are counted if this many leading bits of their keys are zero.
     pub(crate) zeros: u32,
     pub(crate) counts: FxHashMap<(u64, Observation), u32>,
 }
@@ -58,7 +60,7 @@ impl Past {
         self.push_pair(f.pair(ao));
     }
 
-    /// One pair more than contexts need is kept, to know that they are not the whole history.
+    /// One pair more than contexts need is kept, to know whether they are the whole history.
     fn push_pair(&mut self, pair: u64) {
         self.pairs.push(pair);
         if self.pairs.len() > 4 * (self.length + 1) {
@@ -66,12 +68,12 @@ impl Past {
         }
     }
 
-    /// A step, if its symbols are known; else a gap.
+    /// Adds a step if its symbols are known, otherwise a gap.
     pub(crate) fn push_if(&mut self, known: bool, f: &Fingerprints, ao: ActionObservation) {
         if known { self.push(f, ao) } else { self.push_gap() }
     }
 
-    /// A step of which nothing is known.
+    /// Adds an unknown step.
     pub(crate) fn push_gap(&mut self) {
         self.push_pair(GAP);
     }
@@ -81,7 +83,8 @@ impl Past {
         self.pairs.len() <= self.length && !self.pairs.contains(&GAP)
     }
 
-    /// Keys of the contexts of the next step, shortest first: the action alone, then with 1, 2, … pairs of the past.
+    /// Keys of the contexts of the next step, shortest first: the action alone, then with 1, 2, …
+    /// pairs of the past.
     fn contexts(&self, f: &Fingerprints, a: Action) -> impl Iterator<Item = u64> {
         let bare = bare(f, a);
         let pairs = self.pairs.iter().rev().take(self.length).take_while(|&&pair| pair != GAP);
@@ -159,9 +162,9 @@ impl Counter {
 }
 
 impl Level {
-    /// Counts the steps of an episode, of which `pairs` are the fingerprints.
+    /// Counts the steps of an episode, whose fingerprints are `pairs`.
     fn add(&mut self, f: &Fingerprints, steps: &[ActionObservation], pairs: &[u64]) {
-        // With t steps behind it, and the start before them, a context can have up to t + 1 pairs.
+        // After t steps, preceded by the start, a context can have up to t + 1 pairs.
         for t in self.length.saturating_sub(1)..steps.len() {
             let past = pairs[..t].iter().rev().copied().chain([START]).take(self.length);
             let context = past.fold(bare(f, steps[t].action), extend);
@@ -171,7 +174,7 @@ impl Level {
         }
     }
 
-    /// Drops contexts until there are at most so many counts.
+    /// Drops contexts until there are at most `most` counts.
     fn shrink(&mut self, most: usize) {
         while self.counts.len() > most {
             self.zeros += 1;
@@ -185,7 +188,7 @@ fn begins_with_zeros(key: u64, zeros: u32) -> bool {
     key.leading_zeros() >= zeros
 }
 
-/// The key of an action without context.
+/// The key of an action with an empty context.
 fn bare(f: &Fingerprints, a: Action) -> u64 {
     extend(EMPTY, f.action(a))
 }
@@ -197,7 +200,7 @@ pub struct NGram {
     pub(crate) length: usize,
     /// Key of each context, in ascending order.
     pub(crate) keys: Vec<u64>,
-    /// Where the counts of each context start; one more than there are contexts.
+    /// Where the counts of each context start, followed by the end of the last.
     pub(crate) start: Vec<u32>,
     pub(crate) symbols: Vec<u32>,
     pub(crate) counts: Vec<u32>,
@@ -218,8 +221,9 @@ impl NGram {
         }
     }
 
-    /// [`smooth`](Self::smooth) and [`weigh_whole_history`](Self::weigh_whole_history) for one observation: what `p` becomes, and how
-    /// often the observation, and any, followed the whole history, if that was counted.
+    /// [`smooth`](Self::smooth) and [`weigh_whole_history`](Self::weigh_whole_history) for one
+    /// observation: the smoothed `p`, and how often the observation, and any observation, followed
+    /// the whole history, if that history was counted.
     pub(crate) fn of_one(&self, f: &Fingerprints, past: &Past, ao: ActionObservation, mut p: f64) -> (f64, Option<[f64; 2]>) {
         let counts = |key: u64| {
             let range = self.counts_of(key)?;
@@ -235,9 +239,11 @@ impl NGram {
         (p, whole.and_then(counts).map(|(_, given, all)| [given, all]))
     }
 
-    /// Takes `p`, worth `strength` observations, as prior of what follows the whole history, if that history was counted.
+    /// Uses `p`, weighted as `strength` observations, as the prior of the observation after the
+    /// whole history, if that history was counted.
     ///
-    /// Unlike those of a shorter context, these counts estimate just what is asked for.
+    /// Unlike the counts of a shorter context, these counts estimate exactly the wanted
+    /// distribution.
     pub(crate) fn weigh_whole_history(&self, f: &Fingerprints, past: &Past, a: Action, strength: f64, p: &mut [f64]) {
         let key = past.is_whole().then(|| past.contexts(f, a).last()).flatten();
         if let Some(range) = key.and_then(|key| self.counts_of(key)) {
@@ -294,7 +300,8 @@ mod tests {
         let mut past = Past::new(1);
         let mut p = [0.5, 0.5];
         ngram.smooth(&f, &past, Action(0), &mut p);
-        // k = 0: n(x) = 2, n(y) = 1, T = 2: (2 + 2·½)/5, (1 + 2·½)/5; k = 1 after start, only x, T = 1: (1 + .6)/2, .4/2
+        // k = 0: n(x) = 2, n(y) = 1, T = 2: (2 + 2·½)/5, (1 + 2·½)/5; k = 1 after start, only x,
+        // T = 1: (1 + .6)/2, .4/2
         assert!((p[0] - 0.8).abs() < 1e-15 && (p[1] - 0.2).abs() < 1e-15, "{p:?}");
         past.push(&f, ActionObservation::new(0, 0));
         let mut p = [0.5, 0.5];
@@ -302,7 +309,8 @@ mod tests {
         assert!((p[0] - 0.55).abs() < 1e-15 && (p[1] - 0.45).abs() < 1e-15, "{p:?}");
     }
 
-    /// What is dropped depends on the keys of contexts alone, so no way of splitting the logs changes what stays.
+    /// Which contexts are dropped depends only on their keys, so no way of splitting the logs
+    /// changes the others.
     #[test]
     fn counters_that_overflow_count_the_same_however_logs_are_split() {
         let f = Fingerprints::of(&alphabet());
@@ -334,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_context_never_met_or_unknown_backs_off() {
+    fn an_unseen_or_unknown_context_backs_off() {
         let f = Fingerprints::of(&alphabet());
         let mut counter = Counter::new(3);
         counter.add(&f, &episode(&[0, 0, 0]));
@@ -344,11 +352,11 @@ mod tests {
             ngram.smooth(&f, past, Action(0), &mut p);
             p
         };
-        let (mut unmet, mut gap) = (Past::new(3), Past::new(3));
-        unmet.push(&f, ActionObservation::new(0, 1));
+        let (mut unseen, mut gap) = (Past::new(3), Past::new(3));
+        unseen.push(&f, ActionObservation::new(0, 1));
         gap.push_gap();
         let bare = smooth(&Past::new(0));
-        assert_eq!(smooth(&unmet), bare);
+        assert_eq!(smooth(&unseen), bare);
         assert_eq!(smooth(&gap), bare);
         assert_ne!(smooth(&Past::new(3)), bare);
     }

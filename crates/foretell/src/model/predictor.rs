@@ -1,4 +1,4 @@
-//! A learned model: what it was learned from, and what it predicts by.
+//! A learned model: its origin, and its predictor.
 
 use super::latent::Latent;
 use super::linear::Linear;
@@ -7,10 +7,11 @@ use super::params::{LearnParams, Weighting};
 use crate::data::{Action, ActionObservation, Alphabet, Fingerprints};
 use crate::error::Result;
 
-/// What a model predicts by. A new kind is a variant here, a file beside this one, and one in `filter/`.
+/// The predictor of a model. A new kind is a variant here, a file beside this one, and one in
+/// `filter/`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Predictor {
-    /// A predictive state that operators update.
+    /// A predictive state that is updated by operators.
     Linear(Linear),
     /// A belief over the states of a POMDP.
     Latent(Box<Latent>),
@@ -18,19 +19,22 @@ pub enum Predictor {
     Ensemble(Ensemble),
 }
 
-/// Models over the same alphabet that predict together: better, and with a measure of uncertainty.
+/// Models over the same alphabet whose predictions are averaged. The mean is more accurate, and has
+/// a measure of uncertainty.
 ///
-/// Models of all logs that differ by their projections, and so by where EM begins, make different errors: their mean is better than
-/// each. How far all of them may be off by chance they do not say. Models of random halves of the episodes do: the variance of a mean
-/// over n/2 draws without replacement from n, around the mean of all, is that of the mean of n (Politis and Romano 1994). Errors that
-/// all of them share are not part of any spread; [`score`](crate::score()) measures how often the truth is covered.
+/// Models of all logs differ in their projections, and so in where EM begins. They make different
+/// errors, so their mean is better than each. But their differences do not measure sampling error.
+/// Models of random halves of the episodes do: the variance of a mean over n/2 draws without
+/// replacement from n, around the mean of all, equals that of the mean of n (Politis and Romano
+/// 1994). No spread contains the errors that all of them share; [`score`](crate::score()) measures
+/// how often the truth is covered.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ensemble {
-    /// What the model would predict by alone: the first of those of all logs.
+    /// The predictor of the model without the ensemble: the first of those of all logs.
     pub(crate) own: Box<Predictor>,
-    /// The others of all logs: predictions are the mean of all of these.
+    /// The other models of all logs: predictions are the mean of these and the first.
     pub members: Vec<Model>,
-    /// Models of halves of the logs, of which two in turn complete each other: their spread is the uncertainty.
+    /// Models of halves of the logs, in complementary pairs: their spread is the uncertainty.
     pub halves: Vec<Model>,
 }
 
@@ -43,13 +47,14 @@ pub struct Origin {
     pub episodes: u64,
     /// Their steps.
     pub steps: u64,
-    /// Bad episodes that were left out.
+    /// Bad episodes that were skipped.
     pub skipped: u64,
     /// The pairs seen in training, sorted.
     pub pairs: Vec<ActionObservation>,
     /// How often each was seen.
     pub pair_counts: Vec<u64>,
-    /// What made symbols of measurements, in the words of whoever did that: it is kept with the model, and not looked into.
+    /// How symbols were computed from measurements, as an opaque text of the caller that is stored
+    /// with the model.
     pub encoding: Option<String>,
 }
 
@@ -63,10 +68,11 @@ pub struct Model {
     pub(super) frequencies: Frequencies,
 }
 
-/// How often actions and observations were seen, as prediction needs it.
+/// Frequencies of actions and observations that prediction needs.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Frequencies {
-    /// Share of each action in the logs, π(a); uniform where steps are weighted as if actions had been uniformly random.
+    /// Share of each action in the logs, π(a); uniform where steps are weighted to a uniformly
+    /// random policy.
     pub(crate) action_shares: Vec<f64>,
     /// Probability that the next observation is one that was not seen in training (Good–Turing).
     pub(crate) unseen: f64,
@@ -79,7 +85,7 @@ impl Model {
         Model { alphabet, origin, ngram, predictor, frequencies }
     }
 
-    /// What it predicts by.
+    /// Its predictor.
     pub fn predictor(&self) -> &Predictor {
         &self.predictor
     }
@@ -89,7 +95,7 @@ impl Model {
         &self.origin
     }
 
-    /// Episodes and steps it was learned from.
+    /// Number of episodes and steps it was learned from.
     pub fn trained_on(&self) -> (u64, u64) {
         (self.origin.episodes, self.origin.steps)
     }
@@ -104,17 +110,18 @@ impl Model {
         &self.origin.params
     }
 
-    /// The back-off n-gram counted on the same logs.
+    /// The back-off n-gram of the same logs.
     pub fn ngram(&self) -> &NGram {
         &self.ngram
     }
 
-    /// The linear model: what it is, or what its POMDP was refined from; of an ensemble that of its first.
+    /// The linear model: the model itself, or the one that its POMDP was refined from. For an
+    /// ensemble that of its first model.
     pub fn linear(&self) -> Option<&Linear> {
         self.predictor.alone().linear()
     }
 
-    /// The POMDP it was refined to, if it was; of an ensemble that of its first.
+    /// The POMDP of a refined model. For an ensemble that of its first model.
     pub fn latent(&self) -> Option<&Latent> {
         match self.predictor.alone() {
             Predictor::Latent(latent) => Some(latent),
@@ -122,7 +129,7 @@ impl Model {
         }
     }
 
-    /// The models that predict together, if there are several.
+    /// The ensemble, if it is one.
     pub fn ensemble(&self) -> Option<&Ensemble> {
         match &self.predictor {
             Predictor::Ensemble(ensemble) => Some(ensemble),
@@ -130,7 +137,7 @@ impl Model {
         }
     }
 
-    /// The model alone.
+    /// The first model of an ensemble; any other model as it is.
     pub fn without_ensemble(self) -> Model {
         let predictor = match self.predictor {
             Predictor::Ensemble(ensemble) => *ensemble.own,
@@ -139,7 +146,7 @@ impl Model {
         Model { predictor, ..self }
     }
 
-    /// The linear model that it was refined from; the model itself where it is not refined.
+    /// The linear model that it was refined from; the model itself if it is not refined.
     pub fn without_refinement(self) -> Model {
         let predictor = match self.predictor {
             Predictor::Latent(latent) => Predictor::Linear(latent.linear),
@@ -148,13 +155,14 @@ impl Model {
         Model { predictor, ..self }
     }
 
-    /// The same linear model in another basis, as [`Linear::transformed`] has it; `None` for another kind.
+    /// The same linear model in another basis, by [`Linear::transformed`]; `None` for another kind
+    /// of model.
     pub fn transformed(&self, j: &[f64], j_inverse: &[f64]) -> Option<Model> {
         let Predictor::Linear(linear) = &self.predictor else { return None };
         Some(self.clone().with_predictor(Predictor::Linear(linear.transformed(j, j_inverse))))
     }
 
-    /// The same logs and alphabet, predicted by something else.
+    /// The same origin and alphabet with another predictor.
     pub(crate) fn with_predictor(self, predictor: Predictor) -> Model {
         Model { predictor, ..self }
     }
@@ -186,7 +194,7 @@ impl Model {
 }
 
 impl Predictor {
-    /// What predicts without the others of an ensemble.
+    /// The predictor without the other models of an ensemble.
     pub(super) fn alone(&self) -> &Predictor {
         match self {
             Predictor::Ensemble(ensemble) => &ensemble.own,
@@ -224,8 +232,8 @@ impl Frequencies {
     }
 }
 
-/// The probability that the next observation is a new one, by how often each was seen (Good–Turing), with half a symbol more so
-/// that it is never zero; at most a half for tiny logs.
+/// The probability that the next observation was not seen in training, from how often each was
+/// (Good–Turing). Half a symbol is added so that it is never zero; it is at most ½ for tiny logs.
 pub(crate) fn unseen(counts: &[u64]) -> f64 {
     let once = counts.iter().filter(|&&n| n == 1).count() as f64;
     let steps = counts.iter().sum::<u64>() as f64;

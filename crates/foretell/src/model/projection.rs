@@ -1,7 +1,9 @@
-//! Random projections: φ_T and φ_H as pure functions of (seed, sequence); the matrices Φ are never held.
+//! Random projections: φ_T and φ_H as pure functions of (seed, sequence). The matrices Φ are never
+//! stored.
 //!
-//! A column depends on the names in the sequence and on the seed only, so a new sequence needs nothing, and two
-//! machines agree. Column values are part of the model format: golden tests below freeze them.
+//! A column depends only on the names in the sequence and on the seed. So a new sequence needs no
+//! storage, and two machines agree. Column values are part of the model format: golden tests below
+//! freeze them.
 
 use std::sync::OnceLock;
 
@@ -23,7 +25,7 @@ pub enum Projection {
     Hashed,
     /// A single ±1 in a random place: inner products are unbiased (Weinberger et al. 2009).
     SignedHash,
-    /// No compression: one coordinate for each sequence met (TPSR).
+    /// No compression: one coordinate for each sequence seen in training (TPSR).
     Identity,
 }
 
@@ -55,24 +57,26 @@ impl Columns {
         self.dim
     }
 
-    /// Where a hashed column has its non-zero, and its value.
+    /// The row of the non-zero of a hashed column, and its value.
     #[inline(always)]
     pub(crate) fn bucket(&self, key: u64) -> (usize, f64) {
         let h = mix(key ^ self.seed);
         let bucket = ((u128::from(h) * self.dim as u128) >> 64) as usize;
-        // The low bit is independent of the bucket, which the high bits decide.
+        // The sign comes from the low bit, which is independent of the bucket: that comes from the
+        // high bits.
         let sign = if self.projection == Projection::SignedHash && h & 1 == 1 { -1.0 } else { 1.0 };
         (bucket, sign)
     }
 
-    /// Adds `weight` times a column, in units of [`Columns::scale`]: entries are integers, so sums of products are exact whatever
-    /// their order.
+    /// Adds `weight` times a column, in units of [`Columns::scale`]. Entries are integers, so sums
+    /// of products are exact in any order.
     #[inline(always)]
     pub(crate) fn add(&self, key: u64, weight: f64, out: &mut [f64]) {
         assert_eq!(out.len(), self.dim);
         match self.projection {
             Projection::Spherical => add_gaussians(mix(key ^ self.seed), weight, out, &gaussians().values),
-            // Inlined into its surroundings the loop is not turned into vectors.
+            // A separate function, because the compiler does not vectorise the loop if it is
+            // inlined here.
             Projection::Rademacher => pulp::Arch::new().dispatch(AddSigns { key: mix(key ^ self.seed), weight, out }),
             Projection::Hashed | Projection::SignedHash => {
                 let (bucket, sign) = self.bucket(key);
@@ -82,7 +86,7 @@ impl Columns {
         }
     }
 
-    /// What turns sums of added columns into sums of columns of Φ.
+    /// The factor that turns sums of added columns into sums of columns of Φ.
     pub(crate) fn scale(&self) -> f64 {
         match self.projection {
             Projection::Spherical => 1.0 / (gaussians().sd * (self.dim as f64).sqrt()),
@@ -92,7 +96,8 @@ impl Columns {
     }
 }
 
-/// out += ±weight, signs from the bits of hashes of the key: 64 at a time, with the widest vectors there are.
+/// out += ±weight, with signs from the bits of hashes of the key: 64 at a time, with the widest
+/// vectors available.
 struct AddSigns<'a> {
     key: u64,
     weight: f64,
@@ -115,16 +120,16 @@ impl pulp::NullaryFnOnce for AddSigns<'_> {
 
 /// Distinct values of Gaussian entries: 12 bits, and a table that stays in the first-level cache.
 const GAUSSIANS: usize = 4096;
-/// Entries for each hash of 64 bits.
+/// Entries drawn from each 64-bit hash.
 const PER_HASH: usize = 5;
 
-/// A standard deviation, in units of Gaussian entries.
+/// The standard deviation of Gaussian entries, in their integer units.
 const UNIT: f64 = 1024.0;
 
-/// out += weight times normal numbers, rounded to equally likely whole values.
+/// out += weight times normal numbers, rounded to equally likely integers.
 ///
-/// Looking them up made learning three times faster than drawing exact ones, and a projection needs no more than
-/// independent entries of variance 1 with light tails.
+/// A table lookup makes learning three times faster than drawing exact normal numbers. A projection
+/// only needs independent entries of variance 1 with light tails.
 #[inline(always)] // into what is compiled for wide vectors
 fn add_gaussians(key: u64, weight: f64, out: &mut [f64], gaussians: &[f64; GAUSSIANS]) {
     let entry = |bits: u64, j: usize| weight * gaussians[(bits >> (12 * j)) as usize % GAUSSIANS];
@@ -139,7 +144,8 @@ fn add_gaussians(key: u64, weight: f64, out: &mut [f64], gaussians: &[f64; GAUSS
     rest.iter_mut().enumerate().for_each(|(j, x)| *x += entry(bits, j));
 }
 
-/// The quantiles (2k + 1)/8192 of the normal distribution with standard deviation [`UNIT`], rounded to integers.
+/// The quantiles (2k + 1)/8192 of the normal distribution with standard deviation [`UNIT`], rounded
+/// to integers.
 struct Gaussians {
     values: [f64; GAUSSIANS],
     /// Their standard deviation.
@@ -154,7 +160,8 @@ fn gaussians() -> &'static Gaussians {
         let mut x = 0.0;
         for k in 0..HALF {
             let p = (2 * k + 1) as f64 / GAUSSIANS as f64;
-            // Newton's method from the quantile before: P(|g| < x) is concave, so it comes from below.
+            // Newton's method from the previous quantile. P(|g| < x) is concave, so it converges
+            // from below.
             while let step @ f64::EPSILON.. = (p - within(x)) / (2.0 * density(x)) {
                 x += step;
             }
@@ -205,7 +212,7 @@ mod tests {
         let Gaussians { values, sd } = gaussians();
         let mean = |f: &dyn Fn(f64) -> f64| values.iter().map(|&x| f(x / sd)).sum::<f64>() / GAUSSIANS as f64;
         assert!((mean(&|x| x * x) - 1.0).abs() < 1e-14);
-        // E|g| = √(2/π) and E g⁴ = 3, but for what rounding takes from the tails.
+        // E|g| = √(2/π) and E g⁴ = 3, up to the effect of rounding on the tails.
         assert!((mean(&f64::abs) - std::f64::consts::FRAC_2_PI.sqrt()).abs() < 1e-3);
         assert!((mean(&|x| x.powi(4)) - 3.0).abs() < 0.03);
         assert!(values.is_sorted() && values.iter().all(|x| x.fract() == 0.0));
@@ -240,10 +247,12 @@ mod tests {
     /// The lemma itself: distances between sums of columns are kept within 1 ± ε.
     #[test]
     fn projections_keep_distances_as_johnson_and_lindenstrauss_say() {
-        // For d = 1000 the squared ratio has standard deviation √(2/d) = 0.045; 200 pairs, 4.5 deviations.
+        // For d = 1000 the squared ratio has standard deviation √(2/d) = 0.045; 200 pairs, 4.5
+        // deviations.
         const DIM: usize = 1000;
         const EPSILON: f64 = 0.2;
-        // Unsigned hashing is not a JL map: all its entries are positive, so it is tested on differences that sum to 0.
+        // Unsigned hashing is not a JL map: all its entries are positive, so it is tested on
+        // differences that sum to 0.
         for projection in RANDOM {
             let mut rng = Seed(3).rng();
             for _ in 0..200 {

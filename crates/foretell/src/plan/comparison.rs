@@ -1,26 +1,29 @@
-//! How well logs are foretold by the model, and by the last steps alone: what predicts better knows more to decide by.
+//! Compares how well the model and the last steps alone predict logs: the better predictor is the
+//! better basis for decisions.
 
 use crate::data::{Episodes, Fingerprints, HELD_OUT, Trajectory, is_held_out};
 use crate::model::{Counter, Model, NGram, Past, PredictiveState};
 use crate::system::{Predict, Track};
 
-/// Most episodes that are held out: enough to tell who predicts better.
+/// Most episodes that are held out: enough to show which predicts better.
 const MOST_HELD_OUT: u64 = 500;
-/// What is given at least to what was seen: one surprise must not decide.
+/// Smallest probability that is counted, so that a single surprise does not decide.
 const LEAST: f64 = 1e-6;
 
 /// Sums of ln P(o ‖ a, past) over held-out episodes.
 pub(super) struct Comparison {
-    /// Of the model.
+    /// The sum for the model.
     pub(super) model: f64,
-    /// Of n-grams, which know the last 1, 2, … pairs.
+    /// The sums for n-grams with contexts of the last 1, 2, … pairs.
     pub(super) pairs: Vec<f64>,
 }
 
 impl Comparison {
-    /// On episodes over the model's alphabet. The n-grams are counted in those that are not held out; the model has learned from all
-    /// of them, an advantage that it keeps on purpose: a model that predicts a little worse may still remember what decides.
-    /// `None` if the model was learned from other logs: then there is nothing to compare.
+    /// Compares on episodes over the model's alphabet. The n-grams are counted in the episodes that
+    /// are not held out. The model has learned from all of them, an advantage that it keeps on
+    /// purpose: a model that predicts a little worse may still remember what matters for decisions.
+    /// `None` if the model was learned from other logs, because then the comparison would mean
+    /// nothing.
     pub(super) fn of(model: &Model, episodes: &[Trajectory], longest: usize) -> Option<Comparison> {
         let steps: usize = episodes.iter().map(|z| z.steps.len()).sum();
         let symbols = model.alphabet().observations().len();
@@ -55,14 +58,14 @@ impl Comparison {
         Some(Comparison { model: by_model.sum(), pairs })
     }
 
-    /// The number of pairs by which the logs are best foretold, and how well.
+    /// The number of pairs that predicts the logs best, and its log-likelihood.
     pub(super) fn best_window(&self) -> (usize, f64) {
         let all = (1..).zip(self.pairs.iter().copied());
         all.fold((1, f64::NEG_INFINITY), |best, this| if this.1 > best.1 { this } else { best })
     }
 }
 
-/// ln P of an episode by the n-gram with contexts of up to `length` pairs.
+/// Log-likelihood of an episode under the n-gram with contexts of up to `length` pairs.
 fn by_ngram(ngram: &NGram, fingerprints: &Fingerprints, symbols: usize, length: usize, z: &Trajectory) -> f64 {
     let (mut past, mut p) = (Past::new(length), vec![0.0; symbols]);
     let mut sum = 0.0;

@@ -1,4 +1,5 @@
-//! What planning learns from: the steps of logged episodes, and the states a filter was in before and after each.
+//! The data of planning: the steps of logged episodes, and the states of a filter before and after
+//! each.
 
 use rayon::prelude::*;
 
@@ -9,13 +10,14 @@ use crate::system::Filter;
 /// Episodes that one task tracks.
 const CHUNK: usize = 64;
 
-/// Largest reward in absolute value: the sum of as many as anyone could count stays far from what trees can average.
+/// Largest absolute reward: sums over any realistic number of steps stay far below the range of
+/// trees.
 const LARGEST_REWARD: f64 = 1e60;
 
 /// Steps of logged episodes.
 ///
-/// States have *rows*: an episode of n steps has n + 1 of them, one after the other, so the state after a step is the row after
-/// the state before it.
+/// States have *rows*: an episode of n steps has n + 1 consecutive rows, so the state after a step
+/// is in the row after that of the state before it.
 #[derive(Clone, Debug)]
 pub struct Steps {
     list: Vec<Step>,
@@ -33,12 +35,13 @@ pub struct Step {
     pub action: Action,
     /// r
     pub reward: f64,
-    /// Whether the episode ended by itself here: then nothing follows. A cut is no end, what would have followed counts.
+    /// Whether the episode terminated here, so that nothing follows. A truncated episode did not
+    /// terminate: the value of the state after it counts.
     pub terminal: bool,
 }
 
 impl Steps {
-    /// The steps of episodes over that alphabet. Every one must have a reward.
+    /// The steps of episodes over that alphabet. Every step must have a reward.
     pub fn of(alphabet: &Alphabet, episodes: &[Trajectory]) -> Result<Steps> {
         let count = episodes.iter().map(|z| z.steps.len()).sum();
         let mut steps = Steps { list: Vec::with_capacity(count), starts: Vec::new(), rows: 0, actions: alphabet.actions().len() };
@@ -50,7 +53,7 @@ impl Steps {
                 };
                 if reward.is_nan() || reward.abs() > LARGEST_REWARD {
                     let problem = format!("step {} of episode {} has the reward {reward}", t + 1, i + 1);
-                    return Err(Error::data(problem, format!("give numbers of at most {LARGEST_REWARD:e}")));
+                    return Err(Error::data(problem, format!("give rewards between -{LARGEST_REWARD:e} and {LARGEST_REWARD:e}")));
                 }
                 let terminal = z.end == End::Terminated && t + 1 == z.steps.len();
                 steps.list.push(Step { row: steps.rows + t, action: ao.action, reward, terminal });
@@ -63,7 +66,7 @@ impl Steps {
         Ok(steps)
     }
 
-    /// The same steps where each earns less by so much.
+    /// The same steps with the rewards reduced by `less`.
     pub(crate) fn with_less_reward(mut self, less: impl IntoIterator<Item = f64>) -> Steps {
         self.list.iter_mut().zip(less).for_each(|(step, less)| step.reward -= less);
         self
@@ -74,7 +77,7 @@ impl Steps {
         &self.list
     }
 
-    /// The rows of the states in which episodes begin.
+    /// The rows of the states in which episodes start.
     pub fn starts(&self) -> &[usize] {
         &self.starts
     }
@@ -111,7 +114,8 @@ pub struct States {
 }
 
 impl States {
-    /// The states of a filter along the episodes; `start` makes one at the start of an episode.
+    /// Tracks the states of a filter along the episodes; `start` makes a filter at the start of an
+    /// episode.
     pub fn track<F: Filter>(episodes: &[Trajectory], start: impl Fn() -> F + Sync) -> States {
         let width = start().state().len();
         let track = |episodes: &[Trajectory]| {
@@ -137,7 +141,7 @@ impl States {
         self.width
     }
 
-    /// All states, one after the other.
+    /// All states, concatenated.
     pub fn values(&self) -> &[f64] {
         &self.values
     }

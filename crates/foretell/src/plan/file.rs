@@ -1,4 +1,4 @@
-//! Plans as safetensors files: the forests as arrays, the model as a file within the file.
+//! Plans as safetensors files: forests as arrays, the model as a file within the file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::trees::{Forest, ForestArrays};
 
 const POLICY: Kind = Kind { name: "policy", again: "plan again" };
 
-/// What the header says.
+/// The header.
 #[derive(Serialize, Deserialize)]
 struct Header {
     params: PlanParams,
@@ -30,22 +30,22 @@ struct Header {
     encoding: Option<String>,
 }
 
-/// What it says of trees.
+/// The part of the header about trees.
 #[derive(Serialize, Deserialize)]
 struct Trees {
     /// Whether each action was taken in the logs.
     taken: Vec<bool>,
-    /// Width of the rows of each forest; none where there is no forest.
+    /// Width of the rows of each forest; `None` for an action without a forest.
     widths: Vec<Option<usize>>,
 }
 
 impl Plan {
-    /// Writes the plan to a file, which appears whole or not at all.
+    /// Writes the plan to a file, atomically.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         store::write(path, &self.to_bytes())
     }
 
-    /// Reads a plan that [`Plan::save`] wrote.
+    /// Reads a plan written by [`Plan::save`].
     pub fn load(path: impl AsRef<Path>) -> Result<Plan> {
         let path = path.as_ref();
         let bytes = std::fs::read(path).map_err(Error::io("read", path))?;
@@ -152,7 +152,7 @@ fn read_vectors(arrays: &Arrays<'_>) -> Result<Vec<AlphaVector>> {
     let states = values.len() / actions.len().max(1);
     let values = arrays.sized("vectors", values, states * actions.len())?;
     if states == 0 || !values.iter().all(|x| x.is_finite()) {
-        return Err(arrays.damaged("its vectors are no numbers"));
+        return Err(arrays.damaged("its vectors are empty or not finite"));
     }
     let all = actions.iter().zip(values.chunks_exact(states));
     Ok(all.map(|(&a, values)| AlphaVector { action: Action(a), values: values.to_vec() }).collect())
@@ -161,7 +161,7 @@ fn read_vectors(arrays: &Arrays<'_>) -> Result<Vec<AlphaVector>> {
 fn read_table(arrays: &Arrays<'_>, pairs: usize, actions: usize) -> Result<WindowQ> {
     let (shorter, tokens, q) = (arrays.u32s("table_shorter")?, arrays.u32s("table_tokens")?, arrays.f64s("table_q")?);
     WindowQ::from_arrays(Recent::PairsAndTime(pairs), actions, WindowArrays { shorter, tokens, q })
-        .ok_or_else(|| arrays.damaged("its table contradicts itself"))
+        .ok_or_else(|| arrays.damaged("its table is inconsistent"))
 }
 
 fn read_forest(arrays: &Arrays<'_>, i: usize, width: usize) -> Result<Forest> {

@@ -1,7 +1,9 @@
-//! Fitted-Q iteration (Ernst et al. 2005; Algorithm 1 of H14): Q̂_k from logged steps, round after round.
+//! Fitted-Q iteration (Ernst et al. 2005; Algorithm 1 of H14): Q̂_k from logged steps, round by
+//! round.
 //!
-//! Q̂_k is fitted to r + γ max_a' Q̂_{k−1}(s', a') over all steps (s, a, r, s'), from Q̂_0 = 0. Nothing follows a step that
-//! terminated its episode; after a step where the log was cut, what would have followed counts.
+//! Q̂_k is fitted to r + γ max_a' Q̂_{k−1}(s', a') over all steps (s, a, r, s'), from Q̂_0 = 0. The
+//! value after a step that terminated its episode is 0. After a truncated episode the value of its
+//! last state counts.
 
 use serde::Serialize;
 
@@ -9,11 +11,11 @@ use super::experience::Steps;
 use crate::data::Action;
 use crate::trees::Targets;
 
-/// A way to hold Q̂ for the states of given [`Steps`].
+/// A function approximator for Q̂ over the states of given [`Steps`].
 pub trait Approximator {
-    /// Fits Q̂ to a target for each step, which counts as often as its weight says.
+    /// Fits Q̂ to a target for each step, weighted if there are weights.
     fn fit(&mut self, targets: Targets<'_>);
-    /// Q̂(s, a) for the state of each row; −∞ for an action of which nothing is known.
+    /// Q̂(s, a) for the state of each row; −∞ for an action that was never taken.
     fn q(&self, a: Action, out: &mut [f64]);
 }
 
@@ -27,8 +29,8 @@ impl<A: Approximator> Approximator for &mut A {
     }
 }
 
-/// The iterator of fitted-Q: each item tells of one round. `fitted.by_ref().take(100).last()` runs a hundred of them, and
-/// [`into_inner`](FittedQ::into_inner) gives what holds Q̂.
+/// The iterator of fitted-Q: each item reports one round. `fitted.by_ref().take(100).last()` runs a
+/// hundred rounds, and [`into_inner`](FittedQ::into_inner) returns the approximator.
 #[derive(Clone, Debug)]
 pub struct FittedQ<'s, A> {
     steps: &'s Steps,
@@ -36,33 +38,34 @@ pub struct FittedQ<'s, A> {
     approximator: A,
     choice: Choice<'s>,
     weights: Option<&'s [f64]>,
-    /// V̂ of each row: Q̂ of the action that is chosen there.
+    /// V̂ of each row: Q̂ of the action chosen there.
     values: Vec<f64>,
     before: Vec<f64>,
     targets: Vec<f64>,
     number: usize,
 }
 
-/// Which action a state is worth.
+/// Which action defines the value of a state.
 #[derive(Clone, Copy, Debug)]
 enum Choice<'s> {
     Best,
     Given(&'s [Action]),
 }
 
-/// What one round did.
+/// The result of one round.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Round {
     /// k, from 1.
     pub number: usize,
-    /// Mean |V̂_k(s) − V̂_{k−1}(s)| over all states, V̂ being Q̂ of the action chosen: the Bellman residual.
+    /// Mean |V̂_k(s) − V̂_{k−1}(s)| over all states, where V̂ is Q̂ of the chosen action: the
+    /// Bellman residual.
     pub change: f64,
-    /// Mean of V̂_k over the starts of the episodes.
+    /// Mean of V̂_k over the start states of the episodes.
     pub start_value: f64,
 }
 
 impl<'s, A: Approximator> FittedQ<'s, A> {
-    /// Before the first round of finding the best policy.
+    /// Before the first round, to find the best policy.
     pub fn new(steps: &'s Steps, approximator: A, discount: f64) -> Self {
         let values = vec![0.0; steps.rows()];
         let targets = vec![0.0; steps.list().len()];
@@ -70,25 +73,25 @@ impl<'s, A: Approximator> FittedQ<'s, A> {
         FittedQ { steps, discount, approximator, choice, weights: None, values, before, targets, number: 0 }
     }
 
-    /// Evaluates a policy instead, one that takes the given action in the state of each row: after k rounds Q̂ is what k steps
-    /// earn.
+    /// Evaluates a policy instead, which takes the given action in the state of each row: after k
+    /// rounds Q̂ is the expected return of k steps.
     pub fn following(self, actions: &'s [Action]) -> Self {
         assert_eq!(actions.len(), self.steps.rows(), "an action for each row");
         FittedQ { choice: Choice::Given(actions), ..self }
     }
 
-    /// Lets each step count as often as its weight says.
+    /// Weights each step.
     pub fn weighted(self, weights: &'s [f64]) -> Self {
         assert_eq!(weights.len(), self.steps.list().len(), "a weight for each step");
         FittedQ { weights: Some(weights), ..self }
     }
 
-    /// V̂ of each row, as of the last round.
+    /// V̂ of each row after the last round.
     pub fn values(&self) -> &[f64] {
         &self.values
     }
 
-    /// What holds Q̂.
+    /// The approximator, which holds Q̂.
     pub fn into_inner(self) -> A {
         self.approximator
     }
@@ -136,7 +139,8 @@ mod tests {
     const ACTIONS: usize = 2;
     const DISCOUNT: f64 = 0.9;
 
-    /// Q as a table over states that are seen: each target is averaged with those of the same state and action.
+    /// Q as a table over observed states: each target is averaged with those of the same state and
+    /// action.
     struct Table {
         /// State of each row.
         states: Vec<usize>,
@@ -161,7 +165,7 @@ mod tests {
         }
     }
 
-    /// Random walks among states that are seen, some of which end, the others being cut.
+    /// Random walks over observed states, some of which terminate; the others are truncated.
     fn episodes() -> Vec<Trajectory> {
         let mut rng = Seed(4).rng();
         let mut walk = || {
@@ -188,7 +192,7 @@ mod tests {
         std::iter::once(0).chain(z.steps.iter().map(|ao| ao.observation.index()))
     }
 
-    /// Mean reward of each (s, a), and how often it led on to each s', as a share of all times it was taken.
+    /// Mean reward of each (s, a), and the share of its steps that led to each s'.
     fn empirical(episodes: &[Trajectory], weights: &[f64]) -> [[(f64, [f64; STATES]); ACTIONS]; STATES] {
         let mut counts = [[(0.0, 0.0, [0.0; STATES]); ACTIONS]; STATES];
         let mut weights = weights.iter();
@@ -221,7 +225,8 @@ mod tests {
         Table { steps: steps.list().iter().map(of_step).collect(), states, q: [[0.0; ACTIONS]; STATES] }
     }
 
-    /// Dynamic programming on the empirical model beside fitted-Q, round by round; `value` is what a state is worth given its Q.
+    /// Compares dynamic programming on the empirical model with fitted-Q, round by round; `value`
+    /// is the value of a state given its Q.
     fn compare(
         fitted: &mut FittedQ<'_, Table>,
         episodes: &[Trajectory],

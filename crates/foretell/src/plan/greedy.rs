@@ -1,4 +1,4 @@
-//! A plan at work: the policy that takes the best action.
+//! The policy of a plan: it takes the best action.
 
 use std::sync::Arc;
 
@@ -19,17 +19,18 @@ pub struct Greedy {
 }
 
 impl Greedy {
-    /// Where it stands.
+    /// The current state.
     pub fn state(&self) -> &[f64] {
         self.filter.state()
     }
 
-    /// Q̂(s, a) of every action, where it stands; −∞ for an action that no vector of a solved POMDP begins with.
+    /// Q̂(s, a) of every action in the current state; −∞ for an action that no vector of a solved
+    /// POMDP begins with.
     pub fn values(&self) -> Vec<f64> {
         self.q.values(self.filter.state(), &self.past, self.actions)
     }
 
-    /// The action with the largest Q̂(s, a), the first of equals.
+    /// The action with the largest Q̂(s, a); the first one in a tie.
     pub fn best(&self) -> Action {
         Action(argmax(self.values()).0 as u32)
     }
@@ -55,7 +56,8 @@ impl Policy for Greedy {
     }
 }
 
-/// Takes the action with the largest Q̂ of trees over the states of any filter: an exact belief, the last observations.
+/// Takes the action with the largest Q̂ of trees over the states of any filter, such as an exact
+/// belief or the last observations.
 pub struct GreedyOnTrees<'q> {
     trees: &'q TreeQ,
     filter: Box<dyn Filter + Send + 'q>,

@@ -1,19 +1,19 @@
 //! Filters that remember the latest observations, alone or beside another state.
 //!
-//! Observations are categories, not numbers: each has a code, a unit vector where there are few of them, else a random
-//! vector, so that a tree can tell any of them apart in a few splits.
+//! Observations are categories, not numbers. Each has a code: a unit vector where there are few of
+//! them, otherwise a random vector, so that a tree can separate any of them in a few splits.
 
 use crate::data::{ActionObservation, Alphabet, Fingerprints};
 use crate::model::{Columns, Projection};
 use crate::rng::Seed;
 use crate::system::{Filter, Track};
 
-/// Up to so many observations have unit vectors as codes.
+/// Up to this number of observations codes are unit vectors.
 const MOST_UNIT_CODES: usize = 32;
 /// Numbers in a random code.
 const CODE: usize = 16;
 
-/// The codes of observations; those that are not in the alphabet have zeros.
+/// The codes of observations; those outside the alphabet have zeros.
 #[derive(Clone, Debug)]
 struct Codes {
     width: usize,
@@ -45,7 +45,7 @@ impl Codes {
     }
 }
 
-/// The latest observations: their codes, the last first; zeros before the start of the episode.
+/// The codes of the latest observations, the last first; zeros before the start of the episode.
 #[derive(Clone, Debug)]
 pub struct LastObservations {
     codes: Codes,
@@ -53,7 +53,7 @@ pub struct LastObservations {
 }
 
 impl LastObservations {
-    /// The last `count` of them.
+    /// The last `count` observations.
     pub fn new(alphabet: &Alphabet, count: usize) -> LastObservations {
         let codes = Codes::of(alphabet);
         LastObservations { state: vec![0.0; count * codes.width], codes }
@@ -78,7 +78,7 @@ impl Filter for LastObservations {
     }
 }
 
-/// Another filter's state with the last observation beside it: a memory PSR (James et al. 2005).
+/// Another filter's state followed by the last observation: a memory PSR (James et al. 2005).
 #[derive(Clone, Debug)]
 pub struct WithLast<F> {
     inner: F,
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(last.state(), [0.0, 1.0, 0.0, 0.0, 0.0, 0.0]);
         last.observe(ActionObservation::new(0, 2));
         assert_eq!(last.state(), [0.0, 0.0, 1.0, 0.0, 1.0, 0.0]);
-        last.observe(ActionObservation::new(0, 9)); // never met in training
+        last.observe(ActionObservation::new(0, 9)); // not in the alphabet
         assert_eq!(last.state(), [0.0, 0.0, 0.0, 0.0, 0.0, 1.0]);
         last.reset();
         assert_eq!(last.state(), [0.0; 6]);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_memory_stands_beside_the_state() {
+    fn the_last_observation_follows_the_state() {
         let alphabet = alphabet(2);
         let mut both = WithLast::new(LastObservations::new(&alphabet, 1), &alphabet);
         both.observe(ActionObservation::new(0, 1));

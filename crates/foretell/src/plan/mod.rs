@@ -1,4 +1,5 @@
-//! Planning from logs: fitted-Q on the states of a filter, or in the POMDP of a refined model, and the plan it leads to as a policy.
+//! Planning from logs: fitted-Q on the states of a filter, or solving the POMDP of a refined model.
+//! The result is a plan, which acts as a policy.
 
 mod experience;
 mod fitted_q;

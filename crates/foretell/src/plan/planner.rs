@@ -1,4 +1,5 @@
-//! Planning from logs: fitted-Q on the states of a filter, and the plan it leads to as a policy.
+//! Planning from logs: fitted-Q on the states of a filter or in the POMDP of a refined model, and
+//! the resulting plan as a policy.
 
 use std::sync::Arc;
 
@@ -29,7 +30,8 @@ use crate::trees::TreeParams;
 use super::greedy::Greedy;
 use super::translated::Translated;
 
-/// Most observations in a state: more would only dilute what a split of a tree can find.
+/// Most observations in a state: with more, the splits of trees would be less likely to find the
+/// informative ones.
 const MOST_LAST: usize = 100;
 
 /// What a policy knows of the past.
@@ -133,7 +135,8 @@ impl Default for PlanParams {
 }
 
 impl PlanParams {
-    /// The recipe as printed [H14 §6.4]: 25 trees for each action, on the predictive state, refitted in each of 100 rounds.
+    /// The recipe as printed [H14 §6.4]: 25 trees for each action, on the predictive state,
+    /// refitted in each of 100 rounds.
     pub fn paper() -> Self {
         PlanParams {
             planner: Planner::FittedQ,
@@ -145,7 +148,7 @@ impl PlanParams {
         }
     }
 
-    /// Checks every value once, at the door.
+    /// Checks every value.
     pub fn validate(&self) -> Result<()> {
         for (name, value) in [("last", self.last), ("rounds", self.rounds), ("window", self.window)] {
             if value == 0 {
@@ -171,32 +174,35 @@ impl PlanParams {
     }
 }
 
-/// A policy found by planning, with all it needs: the model that keeps its state, and Q̂.
+/// A policy found by planning, self-contained: the model that updates its state, and Q̂.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub(super) params: PlanParams,
     pub(super) alphabet: Alphabet,
-    /// Where the state is that of a model.
+    /// The model, if the state is that of a model.
     pub(super) model: Option<Arc<Model>>,
-    /// The model's encoding, which a plan without a model has too.
+    /// The model's encoding; also present in a plan without a model.
     pub(super) encoding: Option<String>,
     pub(super) q: Arc<Q>,
-    /// Where it was made, and not read.
+    /// `None` in a plan read from a file.
     pub(super) stopped: Option<StopReason>,
 }
 
-/// Multiplications after which point-based planning stops: seconds. The mazes and AMM need a tenth of it.
+/// Multiplications after which point-based planning stops: a matter of seconds. The mazes and AMM
+/// need a tenth of it.
 const MOST_WORK: u64 = 1_000_000_000;
 
-/// The reward of every step, if all are the same: then these episodes cannot tell a good policy from a bad one. Where one ends by
-/// itself they can, as a good policy may be one that lasts, or does not.
+/// The reward of every step, if all are the same: then these episodes do not distinguish a good
+/// policy from a bad one. They do if an episode terminates, because a good policy may be one that
+/// lasts, or one that ends early.
 pub fn only_reward(episodes: &[Trajectory]) -> Option<f64> {
     let mut rewards = episodes.iter().flat_map(|z| &z.rewards).flatten();
     let first = rewards.next().filter(|_| episodes.iter().all(|z| z.end == End::Truncated))?;
     rewards.all(|reward| reward == first).then_some(*first)
 }
 
-/// Plans with a model on logs, which need not be those it was learned from; `progress` hears of every round.
+/// Plans with a model on logs, which need not be those it was learned from; `progress` is called
+/// after every round.
 pub fn plan(model: &Model, logs: &Logs, params: &PlanParams, progress: &mut dyn FnMut(Round)) -> Result<Plan> {
     plan_on(model, &logs.episodes_for(model.alphabet(), "model")?, params, progress)
 }
@@ -215,7 +221,7 @@ pub fn plan_on(model: &Model, episodes: &[Trajectory], params: &PlanParams, prog
     }
 }
 
-/// The planner that suits a model.
+/// Chooses the planner for a model.
 fn suited(model: &Model, episodes: &[Trajectory], window: usize) -> Planner {
     if model.latent().is_none_or(|latent| !latent.pomdp.has_rewards() || latent.forgets_rewards()) {
         return Planner::FittedQ;
@@ -229,11 +235,11 @@ fn suited(model: &Model, episodes: &[Trajectory], window: usize) -> Planner {
 /// A policy in the POMDP of a refined model.
 fn solved(model: &Model, planner: Planner, params: PlanParams, progress: &mut dyn FnMut(Round)) -> Result<Plan> {
     let Some(latent) = model.latent() else {
-        return Err(Error::NeedsPomdp { what: "this planner", instead: Some("take the `planner` fitted-q") });
+        return Err(Error::NeedsPomdp { what: "this planner", instead: Some("use the `planner` fitted-q") });
     };
     if !latent.pomdp.has_rewards() {
         return Err(Error::data(
-            "the model was refined on logs without rewards, or where all are zero",
+            "the model was refined on logs without rewards, or with rewards that are all zero",
             "refine it on logs with rewards",
         ));
     }
@@ -244,11 +250,11 @@ fn solved(model: &Model, planner: Planner, params: PlanParams, progress: &mut dy
         Planner::FastInformed => solve::fast_informed_bound(&pomdp, params.discount)?,
         _ => {
             let mut planner = PointBased::new(&pomdp, params.discount, Gap::default())?.within(MOST_WORK);
-            let told =
+            let report =
                 |number, round: solve::Round| Round { number, change: round.upper - round.lower, start_value: round.lower };
-            // The bounds may meet before the first trial.
-            progress(told(0, planner.round()));
-            (1..=params.rounds).zip(planner.by_ref()).for_each(|(number, round)| progress(told(number, round)));
+            // The bounds may be close enough before the first trial.
+            progress(report(0, planner.round()));
+            (1..=params.rounds).zip(planner.by_ref()).for_each(|(number, round)| progress(report(number, round)));
             stopped = planner.stopped().unwrap_or(StopReason::Rounds);
             planner.solution()
         }
@@ -260,7 +266,7 @@ fn solved(model: &Model, planner: Planner, params: PlanParams, progress: &mut dy
     Ok(Plan::new(params, model, Q::Vectors(solution.vectors), stopped))
 }
 
-/// A policy by fitted-Q on the logs.
+/// A policy found by fitted-Q on the logs.
 fn fitted(model: &Model, episodes: &[Trajectory], params: PlanParams, progress: &mut dyn FnMut(Round)) -> Result<Plan> {
     let alphabet = model.alphabet();
     let steps = Steps::of(alphabet, episodes)?;
@@ -286,14 +292,15 @@ fn fitted(model: &Model, episodes: &[Trajectory], params: PlanParams, progress: 
     Ok(Plan::new(params, model, q, StopReason::Rounds))
 }
 
-/// The steps where action a earns less by `pessimism`·sd / √(1 + n), n being how often it was tried in states like its own.
+/// The steps with the reward of action a reduced by `pessimism`·sd / √(1 + n), where n is how often
+/// it was tried in similar states.
 fn pessimistic(steps: Steps, states: &States, pessimism: f64, seed: Seed) -> Result<Steps> {
     let sd = steps.list().iter().map(|step| step.reward).collect::<Mean>().sd();
     let visits = Visits::new(&steps, states, seed.stream("visits"))?.of(steps.list().iter().map(|step| step.action));
     Ok(steps.with_less_reward(visits.into_iter().map(|n| pessimism * sd / (1.0 + n).sqrt())))
 }
 
-/// The parameters, with what is left open decided by the logs.
+/// The parameters, with automatic choices made from the logs.
 fn settled(params: &PlanParams, model: &Model, episodes: &[Trajectory]) -> PlanParams {
     if params.regressor != Regressor::Auto {
         return params.clone();
@@ -339,27 +346,27 @@ impl Plan {
         self.stopped
     }
 
-    /// How it was made; what was left open is as the logs decided it.
+    /// The parameters of planning, with automatic choices resolved.
     pub fn params(&self) -> &PlanParams {
         &self.params
     }
 
-    /// Its actions, and the observations it knows.
+    /// Its actions, and the observations seen in training.
     pub fn alphabet(&self) -> &Alphabet {
         &self.alphabet
     }
 
-    /// The model that keeps the state, if it has one.
+    /// The model that updates the state, if there is one.
     pub fn model(&self) -> Option<&Model> {
         self.model.as_deref()
     }
 
-    /// How symbols were made of measurements, see [`Origin::encoding`](crate::model::Origin).
+    /// How symbols were computed from measurements; see [`Origin::encoding`](crate::model::Origin).
     pub fn encoding(&self) -> Option<&str> {
         self.encoding.as_deref()
     }
 
-    /// The states it goes through along episodes over its alphabet.
+    /// Its states along episodes over its alphabet.
     pub fn states(&self, episodes: &[Trajectory]) -> States {
         States::track(episodes, || self.filter())
     }
@@ -388,7 +395,8 @@ impl Plan {
         Greedy { q: self.q.clone(), filter: self.filter(), past, actions: self.alphabet.actions().len() }
     }
 
-    /// Makes such policies for a system that has another alphabet, where symbols of the same name are the same.
+    /// Returns a function that makes such policies for a system with another alphabet. Symbols are
+    /// matched by name.
     pub fn policies_for(&self, alphabet: &Alphabet) -> Result<impl Fn() -> Translated<Greedy> + Send + Sync + use<'_>> {
         let dictionary = Dictionary::new(&self.alphabet, alphabet)?;
         Ok(move || Translated { inner: self.policy(), dictionary: dictionary.clone() })

@@ -1,4 +1,4 @@
-//! Q̂ in the forms it is found in.
+//! The forms of Q̂.
 
 use super::fitted_q::Approximator;
 use super::tree_q::{TreeFit, TreeQ};
@@ -8,15 +8,15 @@ use crate::math::dot;
 use crate::pomdp::solve::AlphaVector;
 use crate::trees::Targets;
 
-/// What a policy decides by.
+/// Q̂ of a policy.
 #[derive(Clone, Debug)]
 pub(super) enum Q {
     /// Trees over the states of a filter.
     Trees(TreeQ),
     /// A table over the last steps.
     Table(WindowQ),
-    /// The mean of both. Trees generalise and blur; a table does neither. What either gets wrong by chance the other halves, which
-    /// counts where the best of several actions is taken.
+    /// The mean of both. Trees generalise and blur; a table does neither. The mean halves the
+    /// random errors of each, which matters where the maximum over actions is taken.
     Mean(TreeQ, WindowQ),
     /// Vectors over the states of a POMDP.
     Vectors(Vec<AlphaVector>),
@@ -66,7 +66,7 @@ impl Q {
     }
 }
 
-/// [`Q`] being fitted.
+/// [`Q`] while it is being fitted.
 pub(super) enum QFit {
     Trees(TreeFit),
     Table(WindowFit),

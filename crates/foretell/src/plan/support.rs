@@ -1,4 +1,4 @@
-//! How often a plan does what was tried before.
+//! How often the actions of a plan were tried in the logs.
 
 use serde::Serialize;
 
@@ -11,20 +11,20 @@ use crate::math::dot;
 use crate::model::Model;
 use crate::rng::Seed;
 
-/// How often what a plan would do had been tried in states like those of the logs.
+/// How often the actions that a plan takes were tried, in states similar to those of the logs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Support {
-    /// Half of the states have fewer trials.
+    /// The median over states.
     pub median: f64,
-    /// One in twenty has fewer.
+    /// The 5 % quantile over states.
     pub low: f64,
 }
 
-/// The share of states that have fewer trials than [`Support::low`].
+/// The quantile of [`Support::low`].
 const LOW: f64 = 0.05;
 
 impl Plan {
-    /// How often what it would do in the states of logged episodes was tried in such states.
+    /// How often its actions in the states of logged episodes were tried in similar states.
     pub fn support(&self, episodes: &[Trajectory]) -> Result<Support> {
         let (states, actions) = (self.states(episodes), self.actions(episodes));
         let latent = self.model().and_then(Model::latent).filter(|_| self.q.vectors().is_some());
@@ -50,7 +50,7 @@ impl Plan {
     }
 }
 
-/// The rows of the states in which something was done: all but the last of each episode.
+/// The rows of the states in which an action was taken: all but the last of each episode.
 fn decisions(episodes: &[Trajectory]) -> impl Iterator<Item = usize> {
     let mut first = 0;
     episodes.iter().flat_map(move |z| {

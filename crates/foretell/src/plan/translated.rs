@@ -1,4 +1,4 @@
-//! Policies in systems whose symbols have other numbers: those of the same name are the same.
+//! Policies in systems whose symbols have other indices: symbols are matched by name.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ pub struct Translated<P> {
     pub(super) dictionary: Dictionary,
 }
 
-/// Between the alphabet of a policy and that of a system.
+/// Translates between the alphabet of a policy and that of a system.
 #[derive(Clone)]
 pub(super) struct Dictionary {
-    /// Their action for each of ours.
+    /// The system's action for each of the policy's.
     actions: Vec<Action>,
-    /// Our symbols for theirs, if we have them.
+    /// The policy's symbols for the system's, where it has them.
     own: Translation,
-    /// The same by the bits of the reward, where our observations tell it.
+    /// The same with the bits of the reward, where the policy's observations include it.
     rewarded: Option<Arc<FxHashMap<(Observation, u64), Observation>>>,
     unknown: Observation,
 }
@@ -41,7 +41,7 @@ impl Dictionary {
             let ours = (0..).map(Observation).zip(own.observations());
             let theirs = ours.filter_map(|(o, symbol)| {
                 let (plain, reward) = symbol.split_reward()?;
-                // They may tell it themselves.
+                // The system's observations may include the reward as well.
                 let their = theirs.same_observation(symbol).or_else(|| theirs.same_observation(&plain))?;
                 Some(((their, reward.to_bits()), o))
             });
@@ -62,12 +62,13 @@ impl<P: Policy> Translated<P> {
         &self.inner
     }
 
-    /// Its own action for one of the system's, if it has it.
+    /// The policy's action for one of the system's, if it has it.
     pub fn own_action(&self, a: Action) -> Option<Action> {
         self.dictionary.own.action(a)
     }
 
-    /// Its own observation for one of the system's that came with that reward; beyond its alphabet, if it does not know it.
+    /// The policy's observation for one of the system's with that reward; an index beyond its
+    /// alphabet if it does not have it.
     pub fn own_observation(&self, o: Observation, reward: f64) -> Observation {
         let Dictionary { own, rewarded, unknown, .. } = &self.dictionary;
         match rewarded {

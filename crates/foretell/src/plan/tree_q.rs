@@ -1,4 +1,4 @@
-//! Q̂ held by Extra-Trees, as in the paper's planner.
+//! Q̂ as Extra-Trees, as in the paper's planner.
 
 mod following;
 
@@ -41,9 +41,9 @@ pub enum Ensembles {
 #[derive(Clone, Debug, PartialEq)]
 pub struct TreeQ {
     pub(crate) ensembles: Ensembles,
-    /// One for each action, where it was taken in the logs; or a single one.
+    /// One for each action that was taken in the logs, or a single one.
     pub(crate) forests: Vec<Option<Forest>>,
-    /// Whether an action was taken in the logs; of others nothing is known.
+    /// Whether each action was taken in the logs; nothing is known of the others.
     pub(crate) taken: Vec<bool>,
 }
 
@@ -73,7 +73,7 @@ fn with_action(state: &[f64], a: usize, actions: usize) -> Vec<f64> {
     state.iter().copied().chain(indicator).collect()
 }
 
-/// Trees being fitted to the targets of given steps.
+/// Trees while they are being fitted to the targets of given steps.
 pub struct TreeFit {
     params: TreeParams,
     ensembles: Ensembles,
@@ -83,18 +83,18 @@ pub struct TreeFit {
     taken: Vec<bool>,
 }
 
-/// One forest, and what it is fitted to and asked for.
+/// One forest with its training inputs and the inputs it is evaluated on.
 struct Member {
-    /// Which steps it learns from, and their states.
+    /// The steps it learns from, and their states.
     steps: Vec<usize>,
     train: Inputs,
-    /// All states; with a joint forest once for each action.
+    /// All states; for a joint forest once for each action.
     asked: Vec<Arc<Inputs>>,
     frozen: Option<Frozen>,
     forest: Option<Forest>,
 }
 
-/// A structure that stays, and where all rows fall in it.
+/// A fixed structure, and the leaves of all rows in it.
 struct Frozen {
     trees: Arc<Trees>,
     train: Leaves,
@@ -102,7 +102,7 @@ struct Frozen {
 }
 
 impl TreeFit {
-    /// For these steps and the states of a filter along them.
+    /// Trees for these steps and the states of a filter along them.
     pub fn new(
         steps: &Steps,
         states: &States,
@@ -125,7 +125,8 @@ impl TreeFit {
     }
 
     fn freeze(&mut self, steps: &Steps) -> Result<()> {
-        // Where the state of a step stands among what is asked: there its leaves are found anyway.
+        // The index of a step's state among the evaluation inputs, where its leaves are computed
+        // anyway.
         let place = |&i: &usize| match (self.ensembles, steps.list()[i]) {
             (Ensembles::PerAction, step) => (0, step.row),
             (Ensembles::Joint, step) => (step.action.index(), step.row),
@@ -140,7 +141,7 @@ impl TreeFit {
         Ok(())
     }
 
-    /// What was fitted last.
+    /// Q̂ as fitted last.
     pub fn to_q(&self) -> TreeQ {
         let forests = self.members.iter().map(|member| member.as_ref()?.forest.clone()).collect();
         TreeQ { ensembles: self.ensembles, forests, taken: self.taken.clone() }
@@ -181,7 +182,7 @@ impl Member {
     fn fit(&mut self, targets: Targets<'_>, params: &TreeParams, seed: Seed) {
         let mine = |values: &[f64]| -> Vec<f64> { self.steps.iter().map(|&i| values[i]).collect() };
         let (y, weights) = (mine(targets.y), targets.weights.map(mine));
-        // Of steps that all count nothing, nothing is learned.
+        // If all weights are zero, all steps have the same weight.
         let weights = weights.filter(|weights| weights.iter().any(|w| *w > 0.0));
         let targets = Targets { y: &y, weights: weights.as_deref() };
         let forest = match &self.frozen {
@@ -191,7 +192,7 @@ impl Member {
         self.forest = Some(forest.expect("rewards are bounded, checked in Steps::of"));
     }
 
-    /// Q̂ of all rows, for the i-th of what is asked.
+    /// Q̂ of all rows, for the i-th evaluation input.
     fn predictions(&self, i: usize) -> Option<Vec<f64>> {
         let forest = self.forest.as_ref()?;
         Some(match &self.frozen {

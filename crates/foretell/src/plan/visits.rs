@@ -1,4 +1,4 @@
-//! How often actions were tried in states like a given one.
+//! How often actions were tried in states similar to a given one.
 
 use super::experience::{States, Steps};
 use crate::data::Action;
@@ -6,23 +6,24 @@ use crate::error::Result;
 use crate::rng::Seed;
 use crate::trees::{Inputs, Leaves, Rows, TreeParams, Trees};
 
-/// States are alike that share a leaf; a leaf holds fewer than one in so many steps, but may hold this many.
+/// States in the same leaf are similar. A leaf has fewer steps than one in `SHARE` of all, or than
+/// `FEW` if that is more.
 const SHARE: usize = 100;
 const FEW: usize = 50;
 /// Trees over which counts are averaged.
 const TREES: usize = 25;
 
-/// Counts of actions among states that are alike.
+/// Counts of actions among similar states.
 pub(super) struct Visits {
-    /// The leaves of the state of each step.
+    /// The leaves of each step's state.
     leaves: Leaves,
-    /// By leaf and action.
+    /// Indexed by leaf and action.
     counts: Vec<u32>,
     actions: usize,
 }
 
 impl Visits {
-    /// Of these steps, and the states of a filter along them.
+    /// Counts these steps, given the states of a filter along them.
     pub(crate) fn new(steps: &Steps, states: &States, seed: Seed) -> Result<Visits> {
         let rows: Vec<f64> = steps.list().iter().flat_map(|step| states.row(step.row)).copied().collect();
         let inputs = Inputs::new(Rows::new(&rows, states.width())?)?;
@@ -38,7 +39,8 @@ impl Visits {
         Ok(Visits { leaves, counts, actions })
     }
 
-    /// For each step, how often the given action was tried in states like its own: the mean over trees.
+    /// For each step, how often the given action was tried in states similar to its own: the mean
+    /// over trees.
     pub(crate) fn of(&self, chosen: impl Iterator<Item = Action>) -> Vec<f64> {
         let count = |(i, a): (usize, Action)| {
             let leaf = |tree| self.leaves.of_tree(tree)[i] as usize;
@@ -55,8 +57,9 @@ mod tests {
     use crate::data::{ActionObservation, Alphabet, End, Trajectory};
 
     #[test]
-    fn what_was_tried_here_and_not_there_is_counted_so() {
-        // Two places far from each other; the second action is taken in the first alone, every tenth time.
+    fn actions_are_counted_where_they_were_tried() {
+        // Two places far from each other; the second action is taken only in the first place, every
+        // tenth time.
         let mut alphabet = Alphabet::default();
         ["stay", "leave"].iter().for_each(|name| {
             alphabet.intern_action(name);
@@ -81,7 +84,7 @@ mod tests {
                 std::slice::from_ref(&self.0)
             }
         }
-        // Each batch begins in the same place, so that episodes take turns.
+        // Each batch starts in the same place, so episodes alternate.
         let states = States::track(&episodes, || Place(1.0));
         let visits = Visits::new(&steps, &states, Seed(1)).unwrap();
         let left = visits.of(std::iter::repeat_n(Action(1), 80));

@@ -1,8 +1,9 @@
-//! Tables over the recent past, with back-off to a shorter one: the memoryless controller, and a control that every
-//! planner should be compared with.
+//! Tables over the recent past, with back-off to a shorter one: the memoryless controller, and a
+//! baseline that every planner should be compared with.
 //!
-//! Q(w, a) for a window w of the past is the mean target of the steps before which it was met and in which a was taken, with Q
-//! of the window that is one step shorter as prior: (Σ y + m Q(shorter, a)) / (n + m).
+//! Q(w, a) for a window w of the past is the mean target of the steps before which w occurred and
+//! in which a was taken, with Q of the window that is one step shorter as prior: (Σ y + m
+//! Q(shorter, a)) / (n + m).
 
 use rustc_hash::FxHashMap;
 
@@ -14,22 +15,23 @@ use crate::rng::Rng;
 use crate::system::Policy;
 use crate::trees::Targets;
 
-/// m: how many steps the value of the shorter window is worth.
+/// m: the value of the shorter window counts as this many steps.
 const PRIOR: f64 = 5.0;
 
-/// Which part of the past windows tell apart.
+/// Which part of the past a window contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recent {
     /// The last observation: memoryless.
     Observation,
-    /// Up to so many of the last action–observation pairs.
+    /// At most this many of the last action–observation pairs.
     Pairs(usize),
-    /// The same, and then how long ago the episode began, which tells of what drifts unseen.
+    /// The same, followed by the time since the start of the episode, which carries information
+    /// about hidden drift.
     PairsAndTime(usize),
 }
 
 impl Recent {
-    /// How many of the last steps it looks at.
+    /// Number of the last steps that it depends on.
     fn length(self) -> usize {
         match self {
             Recent::Observation => 1,
@@ -37,7 +39,8 @@ impl Recent {
         }
     }
 
-    /// The tokens of the longest window after `time` steps, of which `past` are the last; the latest comes first.
+    /// The tokens of the longest window after `time` steps, of which `past` are the last; the
+    /// latest comes first.
     fn tokens(self, past: &[ActionObservation], time: usize) -> impl Iterator<Item = Token> {
         let steps = past.iter().rev().map(move |&ao| self.token(ao)).chain([Token::Start]).take(self.length());
         steps.chain(matches!(self, Recent::PairsAndTime(_)).then(|| Token::Time(half_octave(time))))
@@ -51,7 +54,8 @@ impl Recent {
     }
 }
 
-/// Two times are told apart the less the later they are: 0, 1, 2, 3, 4–5, 6–7, 8–11, 12–15, 16–22, …
+/// The later two times are, the more coarsely they are distinguished: 0, 1, 2, 3, 4–5, 6–7, 8–11,
+/// 12–15, 16–22, …
 fn half_octave(time: usize) -> u32 {
     if time < 4 {
         return time as u32;
@@ -60,7 +64,7 @@ fn half_octave(time: usize) -> u32 {
     2 * octave + u32::from((time as u128).pow(2) >= 1 << (2 * octave + 1))
 }
 
-/// What a window is made of.
+/// An element of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Token {
     /// The episode begins here.
@@ -71,13 +75,13 @@ enum Token {
     Time(u32),
 }
 
-/// Stand for what is no action.
+/// Codes of tokens that are not actions.
 const START: u32 = u32::MAX;
 const OBSERVATION: u32 = u32::MAX - 1;
 const TIME: u32 = u32::MAX - 2;
 
 impl Token {
-    /// As two numbers: those of a pair, or what it is and which.
+    /// As two numbers: those of a pair, or a code and its argument.
     fn code(self) -> [u32; 2] {
         match self {
             Token::Start => [START; 2],
@@ -97,12 +101,13 @@ impl Token {
     }
 }
 
-/// The windows met, as a tree: a window is a child of the one that lacks its last token. The root is empty.
+/// The windows seen in training, as a tree: a window is a child of the one without its last token.
+/// The root is empty.
 #[derive(Clone, Debug)]
 struct Windows {
     recent: Recent,
     children: FxHashMap<(u32, Token), u32>,
-    /// The shorter window of each; those of the root are the root.
+    /// The shorter window of each; that of the root is the root.
     shorter: Vec<u32>,
 }
 
@@ -125,7 +130,7 @@ impl Windows {
         window
     }
 
-    /// The longest window of a past that was met.
+    /// The longest window of a past that was seen in training.
     fn find(&self, past: &[ActionObservation], time: usize) -> u32 {
         let mut window = 0;
         for token in self.recent.tokens(past, time) {
@@ -148,12 +153,12 @@ pub struct WindowQ {
 }
 
 impl WindowQ {
-    /// What it needs to know of the past, at the start of an episode.
+    /// The start of an episode, as an input of this table.
     pub fn start(&self) -> RecentPast {
         RecentPast { length: self.windows.recent.length(), ..RecentPast::default() }
     }
 
-    /// Q̂(s, a) of every action after that past.
+    /// Q̂(s, a) of every action after a past.
     pub fn values(&self, past: &RecentPast) -> &[f64] {
         let window = self.windows.find(&past.steps, past.time) as usize;
         &self.q[window * self.actions..][..self.actions]
@@ -164,7 +169,8 @@ impl WindowQ {
         WindowPolicy { q: self, past: self.start() }
     }
 
-    /// The table as arrays: for each window but the root its shorter one and its last token, and Q̂ of all.
+    /// The table as arrays: for each window except the root its shorter one and its last token, and
+    /// Q̂ of all.
     pub(crate) fn to_arrays(&self) -> WindowArrays {
         let mut tokens = vec![[0; 2]; self.windows.shorter.len()];
         self.windows.children.iter().for_each(|((_, token), &window)| tokens[window as usize] = token.code());
@@ -195,7 +201,7 @@ pub(crate) struct WindowArrays {
     pub(crate) q: Vec<f64>,
 }
 
-/// A table being fitted to the targets of given steps.
+/// A table while it is being fitted to the targets of given steps.
 #[derive(Clone, Debug)]
 pub struct WindowFit {
     table: WindowQ,
@@ -218,7 +224,7 @@ impl WindowFit {
         WindowFit { table: WindowQ { windows, actions: steps.actions(), q }, of_row, steps: list }
     }
 
-    /// What was fitted last.
+    /// Q̂ as fitted last.
     pub fn into_q(self) -> WindowQ {
         self.table
     }
@@ -244,7 +250,7 @@ impl Approximator for WindowFit {
         }
         for (i, (sum, count)) in sums.into_iter().enumerate() {
             let (window, action) = (i / actions, i % actions);
-            // A shorter window comes before its longer ones.
+            // A shorter window has a smaller index than its longer ones.
             let prior = q[shorter[window] as usize * actions + action];
             q[i] = match (window, count > 0.0) {
                 (0, true) => sum / count,
@@ -261,7 +267,8 @@ impl Approximator for WindowFit {
     }
 }
 
-/// The last steps of an episode, as far as a [`WindowQ`] looks back, and how long ago it began.
+/// The last steps of an episode, as far as a [`WindowQ`] depends on them, and the time since its
+/// start.
 #[derive(Clone, Debug, Default)]
 pub struct RecentPast {
     length: usize,
@@ -270,7 +277,7 @@ pub struct RecentPast {
 }
 
 impl RecentPast {
-    /// Begins an episode.
+    /// Starts an episode.
     pub fn reset(&mut self) {
         self.steps.clear();
         self.time = 0;
@@ -288,7 +295,7 @@ impl RecentPast {
     }
 }
 
-/// Greedy on a [`WindowQ`].
+/// The greedy policy on a [`WindowQ`].
 #[derive(Clone, Debug)]
 pub struct WindowPolicy<'q> {
     q: &'q WindowQ,
@@ -318,7 +325,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_told_apart_by_half_octaves() {
+    fn times_are_distinguished_by_half_octaves() {
         let first: Vec<usize> = (0..=12).map(|bin| (0..100).find(|&t| half_octave(t) == bin).unwrap_or(999)).collect();
         assert_eq!(first, [0, 1, 2, 3, 4, 6, 8, 12, 16, 23, 32, 46, 64]);
         assert!((1..100_000).all(|t| half_octave(t - 1) <= half_octave(t)));

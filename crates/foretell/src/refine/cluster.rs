@@ -1,13 +1,14 @@
-//! k-means (Lloyd 1982) with the seeding of Arthur and Vassilvitskii (2007), for the few clusters of one class of states.
+//! k-means (Lloyd 1982) with k-means++ seeding (Arthur and Vassilvitskii 2007), for the few
+//! clusters of one class of states.
 
 use crate::rng::{Rng, Seed};
 
-/// Rounds of reassignment; more hardly move centres, and EM goes on from there.
+/// Rounds of reassignment. More hardly move the centres, and EM improves on them.
 const ROUNDS: usize = 10;
-/// Points drawn for each centre where there are more: more do not make centres better.
+/// Points sampled for each centre where there are more: more points do not improve the centres.
 const POINTS_PER_CENTRE: usize = 300;
 
-/// Up to `k` centres of points of that dimension, given one after the other.
+/// At most `k` centres of points of dimension `dim`, which are concatenated in `points`.
 pub(super) fn centres(points: &[f32], dim: usize, k: usize, seed: Seed) -> Vec<f32> {
     let all: Vec<&[f32]> = points.chunks_exact(dim).collect();
     let (most, mut rng) = (k * POINTS_PER_CENTRE, seed.rng());
@@ -32,13 +33,13 @@ pub(super) fn centres(points: &[f32], dim: usize, k: usize, seed: Seed) -> Vec<f
     centres
 }
 
-/// The centre that is nearest to the point.
+/// The index of the centre nearest to the point.
 pub(super) fn nearest(centres: &[f32], point: &[f32]) -> usize {
     let distances = centres.chunks_exact(point.len()).map(|centre| distance(centre, point));
     distances.enumerate().fold((0, f32::INFINITY), |best, (c, d)| if d < best.1 { (c, d) } else { best }).0
 }
 
-/// The squared distance, in eight sums that can go side by side.
+/// The squared distance, in eight sums that can be vectorised.
 fn distance(x: &[f32], y: &[f32]) -> f32 {
     let ((x, x_rest), (y, y_rest)) = (x.as_chunks::<8>(), y.as_chunks::<8>());
     let mut sums = [0.0; 8];
@@ -51,8 +52,8 @@ fn distance(x: &[f32], y: &[f32]) -> f32 {
     sums.iter().sum::<f32>() + rest
 }
 
-/// Points drawn one after the other, with probability proportional to the squared distance to the nearest so far; fewer than
-/// `k` where there are not that many different ones.
+/// Points drawn one after the other, with probability proportional to the squared distance to the
+/// nearest so far. Fewer than `k` if there are fewer distinct points.
 fn seeded(points: &[&[f32]], k: usize, rng: &mut Rng) -> Vec<f32> {
     let Some(first) = points.first() else { return Vec::new() };
     let mut centres = points[rng.below(points.len())].to_vec();
@@ -71,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_that_lie_apart_are_found() {
+    fn separated_clusters_are_found() {
         let mut rng = Seed(2).rng();
         let around = [[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]];
         let points: Vec<f32> = (0..3000).flat_map(|i| around[i % 3]).map(|x: f64| (x + rng.uniform() - 0.5) as f32).collect();
@@ -79,13 +80,14 @@ mod tests {
         for expected in around {
             let expected = expected.map(|x| x as f32);
             let found = &centres[2 * nearest(&centres, &expected)..][..2];
-            // Means of 300 to 1000 uniform numbers of width one: a standard deviation of at most 0.017.
+            // Means of 300 to 1000 uniform numbers of width one: a standard deviation of at most
+            // 0.017.
             assert!(distance(found, &expected) < 0.01, "{centres:?}");
         }
     }
 
     #[test]
-    fn there_are_no_more_centres_than_different_points() {
+    fn there_are_no_more_centres_than_distinct_points() {
         assert_eq!(centres(&[1.0, 1.0, 2.0, 2.0], 1, 5, Seed(1)).len(), 2);
         assert_eq!(centres(&[], 3, 5, Seed(1)), Vec::<f32>::new());
     }

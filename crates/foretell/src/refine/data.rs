@@ -1,14 +1,15 @@
-//! The episodes that refinement goes over again and again: in memory where they fit, else read anew.
+//! The episodes of refinement, over which it passes many times: in memory where they fit, otherwise
+//! read again each time.
 
 use crate::data::{Alphabet, HELD_OUT, Trajectory, is_held_out};
 use crate::error::{Error, Result};
 use crate::log::Logs;
 
-/// Steps up to which episodes are kept in memory (about 100 MiB).
+/// Most steps for which episodes are kept in memory (about 100 MiB).
 const MOST_KEPT: usize = 1 << 22;
-/// Steps read at a time where they are not.
+/// Steps read at a time where episodes are not kept.
 const BATCH: usize = 1 << 17;
-/// With fewer episodes none is held out.
+/// With fewer episodes than this none is held out.
 const LEAST_FOR_HOLDING_OUT: u64 = HELD_OUT;
 
 pub(super) struct Data<'a> {
@@ -20,12 +21,12 @@ pub(super) struct Data<'a> {
 }
 
 impl<'a> Data<'a> {
-    /// Logs over an alphabet that must know all their symbols.
+    /// Logs whose symbols must all be in the alphabet.
     pub(super) fn new(logs: &'a Logs, alphabet: &Alphabet) -> Result<Data<'a>> {
         Data::with_room(logs, alphabet, MOST_KEPT)
     }
 
-    /// The same, where so many steps are kept in memory.
+    /// The same with at most `room` steps kept in memory.
     pub(super) fn with_room(logs: &'a Logs, alphabet: &Alphabet, room: usize) -> Result<Data<'a>> {
         let mut data = Data { logs, alphabet: alphabet.clone(), kept: None, episodes: 0, steps: 0 };
         let (mut kept, mut episodes, mut steps) = (Some(Vec::new()), 0, 0);
@@ -39,10 +40,10 @@ impl<'a> Data<'a> {
             }
             kept.iter_mut().for_each(|kept| kept.push(z.clone()));
         }
-        let met = reader.alphabet();
-        let unknown = met.observations().get(alphabet.observations().len()).map(ToString::to_string);
-        if let Some(name) = unknown.or_else(|| met.actions().get(alphabet.actions().len()).cloned()) {
-            let problem = format!("{name:?} is in the logs, but was never met when the model was learned");
+        let read_alphabet = reader.alphabet();
+        let unknown = read_alphabet.observations().get(alphabet.observations().len()).map(ToString::to_string);
+        if let Some(name) = unknown.or_else(|| read_alphabet.actions().get(alphabet.actions().len()).cloned()) {
+            let problem = format!("{name:?} is in the logs, but was not seen when the model was learned");
             return Err(Error::data(problem, "learn the model from these logs, then refine it"));
         }
         if steps == 0 {
@@ -52,7 +53,8 @@ impl<'a> Data<'a> {
         Ok(data)
     }
 
-    /// Gives `work` all episodes in turn, some at a time, with the number of the first of them.
+    /// Calls `work` with all episodes in order, in blocks, with the number of the first of each
+    /// block.
     pub(super) fn each(&self, mut work: impl FnMut(u64, &[Trajectory])) -> Result<()> {
         if let Some(kept) = &self.kept {
             work(0, kept);
@@ -74,7 +76,7 @@ impl<'a> Data<'a> {
         Ok(())
     }
 
-    /// Whether there are enough to hold some out.
+    /// Whether there are enough episodes to hold some out.
     pub(super) fn holds_out(&self) -> bool {
         self.episodes >= LEAST_FOR_HOLDING_OUT
     }

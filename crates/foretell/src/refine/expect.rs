@@ -1,4 +1,4 @@
-//! The E-step: what is to be expected of the states along an episode, forward and backward.
+//! The E-step: expected counts of states along an episode, by the forward–backward algorithm.
 
 use pulp::NullaryFnOnce;
 
@@ -6,12 +6,14 @@ use super::latent::{Block, GROUP, Latent};
 use crate::data::ActionObservation;
 use crate::math::dot4;
 
-/// States that hold less of the belief are left out of a step: their share of any count is below it.
+/// States with less of the belief are left out of a step: their share of any count is smaller than
+/// this.
 const NEGLIGIBLE: f64 = 1e-9;
-/// Sums are kept in so many lanes, whatever the number of threads, so that their order is always the same.
+/// Sums are kept in this many lanes, whatever the number of threads, so that their order is always
+/// the same.
 pub(super) const LANES: usize = 8;
 
-/// Sums over episodes, and room to work in.
+/// Sums over episodes, and scratch space.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lane {
     /// For each block entry Σ α(s) β(s′): times T it is the expected number of transitions.
@@ -23,10 +25,10 @@ pub(super) struct Lane {
     work: Work,
 }
 
-/// What one episode needs.
+/// Scratch space for one episode.
 #[derive(Clone, Debug, Default)]
 struct Work {
-    /// α of the states before and after each step, one after the other, and where each begins.
+    /// α of the states before and after each step, concatenated, and where each begins.
     alpha: Vec<f64>,
     begin: Vec<usize>,
     scale: Vec<f64>,
@@ -36,7 +38,7 @@ struct Work {
 }
 
 impl Lane {
-    /// Adds the counts of another lane, `weight` times.
+    /// Adds `weight` times the counts of another lane.
     #[cfg(test)]
     pub(super) fn add(&mut self, other: &Lane, weight: f64) {
         self.counts.iter_mut().zip(&other.counts).for_each(|(x, y)| *x += weight * y);
@@ -47,7 +49,7 @@ impl Lane {
 }
 
 impl Latent {
-    /// A lane with nothing in it.
+    /// An empty lane.
     pub(super) fn lane(&self) -> Lane {
         Lane {
             counts: vec![0.0; self.entries],
@@ -56,7 +58,7 @@ impl Latent {
         }
     }
 
-    /// ln P(o_1 … o_n ‖ a_1 … a_n), added to the lane.
+    /// Adds ln P(o_1 … o_n ‖ a_1 … a_n) to the lane.
     pub(super) fn score(&self, steps: &[ActionObservation], lane: &mut Lane) {
         lane.log_likelihood += self.forward(steps, &mut lane.work);
         lane.steps += steps.len() as u64;
@@ -68,7 +70,7 @@ impl Latent {
         self.backward(steps, lane);
     }
 
-    /// Calls `see` with the active set and the belief over it before each step.
+    /// Calls `see` with the step, the active set and the belief over it before each step.
     pub(super) fn track(&self, steps: &[ActionObservation], lane: &mut Lane, mut see: impl FnMut(usize, &[u32], &[f64])) {
         self.score(steps, lane);
         let mut before = self.layout.active.len() - 1;
@@ -109,7 +111,7 @@ impl Latent {
         log_likelihood
     }
 
-    /// β from the last step to the first, and with it the counts.
+    /// Computes β from the last step to the first, and from it the counts.
     fn backward(&self, steps: &[ActionObservation], lane: &mut Lane) {
         let Lane { counts, emissions, work, .. } = lane;
         let Work { alpha, begin, scale, block: blocks, beta, weighted } = work;
@@ -152,7 +154,8 @@ impl NullaryFnOnce for Forward<'_> {
                 add(after, weight, &block.t[i * width..(i + 1) * width]);
             }
         }
-        // Priors keep every sum positive; the least of numbers stands in where rounding does not.
+        // Priors keep every sum positive; the smallest positive number replaces one that rounds to
+        // zero.
         let sum = dot4(after, emissions).max(f64::MIN_POSITIVE);
         for (x, e) in after.iter_mut().zip(emissions) {
             *x *= e / sum;
@@ -161,11 +164,11 @@ impl NullaryFnOnce for Forward<'_> {
     }
 }
 
-/// β of the step before, and the counts of the step between.
+/// β of the previous step, and the counts of the step between.
 struct Backward<'a> {
     now: &'a [f64],
     block: &'a Block,
-    /// β of the step after, weighted by the probability of what was observed.
+    /// β of the next step, weighted by the probability of the observation.
     weighted: &'a [f64],
     counts: &'a mut [f64],
     beta: &'a mut [f64],

@@ -14,21 +14,24 @@ use crate::math::Mean;
 use crate::model::Model;
 use crate::pomdp::{Learned, Pomdp, RewardRule, Row};
 
-/// Rewards of a pair (a, o′) that differ by no more are the same: a log has so many digits.
+/// Rewards of a pair (a, o′) that differ by at most this are the same: they are rounded in logs.
 const SAME_REWARD: f64 = 1e-9;
-/// How many visits the mean reward of an action is worth, where that of a state is estimated.
+/// The mean reward of an action counts as this many visits when that of a state is estimated.
 const REWARD_PRIOR: f64 = 1.0;
-/// Smaller differences between rewards and promises, as a share of the deviation of rewards, are of the prior's making.
+/// Smaller differences between rewards and their expectation, as a share of the standard deviation
+/// of rewards, are an effect of the prior.
 const LEAST_SURPRISE: f64 = 0.05;
-/// Up to so many numbers, rewards are regressed on beliefs; beyond, where beliefs are nearly certain anyway, averaged.
+/// Up to this many entries rewards are regressed on beliefs. Above it they are averaged: with that
+/// many states beliefs are nearly certain.
 const LARGEST_REGRESSION: usize = 1 << 20;
 
-/// A mean this many half 95 % intervals from 0 is not there by chance: 4 standard errors.
+/// A mean this many half-widths of its 95 % interval from 0 is significant: 4 standard errors.
 const SURELY: f64 = 2.0;
-/// How many of the visits of a state, with one more, lead to what never followed it in the logs.
+/// Of n visits of a state, this / (n + 1) is the probability of a transition never seen in the
+/// logs.
 const NEVER_SEEN: f64 = 0.1;
 
-/// Sums over steps, weighted by how probable each state was.
+/// Sums over steps, weighted by the probability of each state.
 #[derive(Clone, Debug)]
 struct Rewards {
     /// Of each (a, s): visits, those with a known reward, and rewards.
@@ -71,7 +74,7 @@ impl Rewards {
     }
 }
 
-/// What a refined model is made of.
+/// The parts of a refined model.
 pub(super) struct Fitted {
     pub(super) pomdp: Pomdp,
     pub(super) visits: Vec<f64>,
@@ -80,8 +83,8 @@ pub(super) struct Fitted {
     pub(super) reward_memory: f64,
 }
 
-/// The POMDP of fitted parameters. Its rewards belong to pairs of action and observation where these determine them, else to
-/// pairs of action and state.
+/// The POMDP of fitted parameters. Its rewards belong to pairs of action and observation where
+/// these determine them, otherwise to pairs of action and state.
 pub(super) fn pomdp(model: &Model, data: &Data<'_>, latent: &Latent) -> Result<Fitted> {
     let (actions, states, symbols) = (latent.actions, latent.layout.states, latent.unigram().len());
     let rewards = rewards(data, latent, symbols)?;
@@ -106,7 +109,8 @@ pub(super) fn pomdp(model: &Model, data: &Data<'_>, latent: &Latent) -> Result<F
                 .push(latent.columns[row.clone()].iter().map(|&j| j as usize).zip(t[row].iter().copied()).collect());
         }
     }
-    // Nobody sees what the start would emit, as nothing leads there: a symbol that goes on.
+    // No transition leads to the start, so its emission is never seen: any symbol that does not end
+    // the episode.
     let going_on = model.alphabet().observations().iter().position(|o| !o.terminal);
     learned.emissions[START] =
         going_on.map_or(latent.unigram().iter().copied().enumerate().take(1).collect(), |o| vec![(o, 1.0)]);
@@ -119,17 +123,18 @@ pub(super) fn pomdp(model: &Model, data: &Data<'_>, latent: &Latent) -> Result<F
     Ok(Fitted { pomdp: Pomdp::learned(learned)?, visits, reward_sd, fading, reward_memory })
 }
 
-/// A state for what never followed in the logs, where T has no entries for it: it emits what is met at all, and leads anywhere.
-/// Returns the visits with its own, none.
+/// Adds a state for transitions never seen in the logs, for which T has no entries. It emits every
+/// symbol by its frequency, and leads to any state. Returns the visits, with none for the new
+/// state.
 fn add_elsewhere(learned: &mut Learned, latent: &Latent, visits: &[f64]) -> Vec<f64> {
     let (n, actions) = (learned.states.len(), latent.actions);
-    // Half a visit more: who is only met where records stop is never left. Those that end an episode are never left at all, so
-    // how often they are met is had from their symbols.
-    let met: Vec<f64> = (0..n).map(|s| 0.5 + (0..actions).map(|a| visits[a * n + s]).sum::<f64>()).collect();
-    let all: f64 = met.iter().sum();
+    // Half a visit more, because a state seen only where logs are truncated has no visits. States
+    // that end an episode have none at all, so their frequency is that of their symbols.
+    let visited: Vec<f64> = (0..n).map(|s| 0.5 + (0..actions).map(|a| visits[a * n + s]).sum::<f64>()).collect();
+    let all: f64 = visited.iter().sum();
     let share = |s: usize| match learned.terminal[s] {
         true => learned.emissions[s].iter().map(|&(o, _)| latent.unigram()[o]).sum(),
-        false => met[s] / all,
+        false => visited[s] / all,
     };
     let mut anywhere: Row = (1..n).map(|s| (s, share(s))).collect();
     let total: f64 = anywhere.iter().map(|(_, p)| p).sum();
@@ -195,13 +200,15 @@ fn rewards(data: &Data<'_>, latent: &Latent, symbols: usize) -> Result<Rewards> 
     Ok(all)
 }
 
-/// What rewards differ by from what the belief promises.
+/// Differences between rewards and their expectation under the belief.
 #[derive(Clone, Debug, Default)]
 struct Surprises {
-    /// Where an action was done for the first time in the likeliest state of an episode, and where it was done there before.
+    /// The first time an action is taken in the most probable state, and the times after that in
+    /// the same episode.
     fresh: Mean,
     again: Mean,
-    /// Of each episode Σ x·y, where y is such a difference and x the mean of those before it with the same action.
+    /// For each episode Σ x·y, where y is such a difference and x the mean of the earlier ones with
+    /// the same action.
     products: Mean,
     /// Σ x·y, Σ x², Σ y² over all
     sums: [f64; 3],
@@ -215,7 +222,7 @@ impl Surprises {
         self.sums.iter_mut().zip(other.sums).for_each(|(x, y)| *x += y);
     }
 
-    /// How much less an action earns where it was done before, if it is not chance.
+    /// How much less an action earns when it is repeated in a state; 0 if not significant.
     fn fading(&self) -> f64 {
         let fading = self.fresh.mean() - self.again.mean();
         if fading.abs() > self.fresh.ci95() + self.again.ci95() { fading } else { 0.0 }
@@ -227,7 +234,7 @@ impl Surprises {
         square(&self.fresh).max(square(&self.again)).sqrt()
     }
 
-    /// The correlation of differences with those before, if it is not chance.
+    /// The correlation of differences with earlier ones; 0 if not significant.
     fn memory(&self) -> f64 {
         let [xy, xx, yy] = self.sums;
         let is_sure = self.products.mean().abs() > SURELY * self.products.ci95();
@@ -235,7 +242,7 @@ impl Surprises {
     }
 }
 
-/// Differences between rewards and promises, where rewards are not determined by observations.
+/// Differences between rewards and their expectation, where observations do not determine rewards.
 fn surprises(data: &Data<'_>, latent: &Latent, rules: &[RewardRule]) -> Result<Surprises> {
     if rules.iter().any(|rule| rule.from.is_none()) || rules.is_empty() {
         return Ok(Surprises::default());
@@ -248,7 +255,7 @@ fn surprises(data: &Data<'_>, latent: &Latent, rules: &[RewardRule]) -> Result<S
             let mut done: FxHashSet<(usize, u32)> = FxHashSet::default();
             for (_, z) in (first..).zip(episodes).filter(|(i, _)| *i % LANES as u64 == l as u64) {
                 done.clear();
-                // For each action how often it was done, and the sum of its differences.
+                // For each action how often it was taken, and the sum of its differences.
                 let mut before = vec![(0.0, 0.0); latent.actions];
                 let mut product = 0.0;
                 latent.track(&z.steps, lane, |t, set, belief| {
@@ -306,8 +313,9 @@ fn rules(rewards: &Rewards, actions: usize, states: usize, symbols: usize) -> Ve
     rules
 }
 
-/// r(s) that minimises Σ_t (r_t − Σ_s b_t(s) r(s))² + λ Σ_s (r(s) − mean)²: what is expected under a belief is linear in it, while
-/// an average weighted by beliefs would blur the states that they cannot tell apart.
+/// The r(s) that minimises Σ_t (r_t − Σ_s b_t(s) r(s))² + λ Σ_s (r(s) − mean)². An expectation
+/// under a belief is linear in it, so this recovers r(s), while an average weighted by beliefs
+/// would blur states that beliefs do not distinguish.
 fn regressed(products: &[f64], visits: &[f64], sums: &[f64], mean: f64) -> Option<Vec<f64>> {
     let n = visits.len();
     let gram = Mat::from_fn(n, n, |i, j| products[i * n + j] + if i == j { REWARD_PRIOR } else { 0.0 });
@@ -327,15 +335,15 @@ fn ends(model: &Model, latent: &Latent) -> Vec<bool> {
     ends
 }
 
-/// `start`; the observation and a number where states belong to one; else a number.
+/// `start`; the observation and a number where states emit a single one; otherwise a number.
 fn names(model: &Model, latent: &Latent) -> Vec<String> {
     let emitted = latent.emission_rows();
-    let mut met = vec![0; latent.unigram().len()];
+    let mut count = vec![0; latent.unigram().len()];
     let name = |(s, emitted): (usize, &Vec<(usize, f64)>)| match emitted[..] {
         _ if s == START => "start".to_string(),
         [(o, _)] => {
-            met[o] += 1;
-            format!("{}#{}", model.alphabet().observations()[o], met[o])
+            count[o] += 1;
+            format!("{}#{}", model.alphabet().observations()[o], count[o])
         }
         _ => format!("state#{s}"),
     };

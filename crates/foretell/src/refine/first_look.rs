@@ -1,4 +1,5 @@
-//! What is known before EM: which symbols follow each other, and the first estimate of a candidate's parameters.
+//! The pass before EM: which symbols follow each other, and the first estimate of a candidate's
+//! parameters.
 
 use rayon::prelude::*;
 use rustc_hash::FxHashSet;
@@ -15,36 +16,36 @@ use crate::system::{Filter, Track};
 
 /// Steps whose predictive states are clustered.
 const SAMPLE: u64 = 1 << 18;
-/// Beyond these bounds a linear state is an accident.
+/// Linear states are clipped to this bound: larger ones are numerical accidents.
 const STATE_BOUND: f64 = 20.0;
-/// Share of a free state's emissions that is spread over all symbols before EM begins.
+/// Share of a free state's emissions that is distributed over all symbols before EM begins.
 const SPREAD: f64 = 0.03;
-/// Most numbers of T and its counts: 1 GiB.
+/// Most entries of T and its counts: 1 GiB.
 const LARGEST: usize = 1 << 27;
 
-/// What one pass over the logs tells.
+/// The result of one pass over the logs.
 pub(super) struct FirstLook {
     /// d′ of the linear model.
     dim: usize,
-    /// All symbols met in sequence.
+    /// All pairs of symbols seen in sequence, with the action between them.
     triples: FxHashSet<Triple>,
     /// How often each symbol was seen in training episodes.
     seen: Vec<f64>,
-    /// Episodes with the predictive state after each step, f32s one after the other.
+    /// A sample of episodes with the predictive state after each step, concatenated.
     sample: Vec<(Vec<ActionObservation>, Vec<f32>)>,
 }
 
 impl FirstLook {
-    /// Before anything was looked at.
+    /// Before the first episode.
     pub(super) fn new(model: &Model) -> Result<FirstLook> {
         let symbols = model.alphabet().observations().len();
         let dim = model.linear().map(Linear::rank).ok_or_else(|| {
-            Error::data("the model is not linear, and refinement begins with one that is", "learn a linear model first")
+            Error::data("the model is not linear, and only linear models can be refined", "learn a linear model first")
         })?;
         Ok(FirstLook { dim, triples: FxHashSet::default(), seen: vec![0.0; symbols], sample: Vec::new() })
     }
 
-    /// Looks at a block of episodes, of which `first` is the number of the first.
+    /// Adds a block of episodes, whose first has the number `first`.
     pub(super) fn add(&mut self, model: &Model, data: &Data<'_>, first: u64, episodes: &[Trajectory]) {
         let (dim, start) = (self.dim, self.seen.len() as u32);
         for (i, z) in (first..).zip(episodes) {
@@ -77,7 +78,7 @@ impl FirstLook {
     /// The first estimate of a candidate.
     pub(super) fn latent(&self, model: &Model, candidate: Candidate) -> Result<Latent> {
         let alphabet = model.alphabet();
-        // At most as many as there are steps to tell them apart by.
+        // At most as many states as there are steps to distinguish them.
         let steps: usize = self.sample.iter().map(|(steps, _)| steps.len()).sum();
         let states = candidate.states.min(steps.max(1));
         let actions = alphabet.actions().len();
@@ -102,7 +103,7 @@ impl FirstLook {
         Ok(Latent::new(layout, actions, &hard, &self.triples, &self.seen))
     }
 
-    /// States clustered inside each class of the last observation.
+    /// Predictive states clustered within each class of the last observation.
     fn owned(&self, model: &Model, layout: &Layout) -> HardCounts {
         let (dim, seed) = (self.dim, Seed(model.params().seed).stream("clusters"));
         let mut points: Vec<Vec<f32>> = vec![Vec::new(); self.seen.len()];
@@ -124,7 +125,7 @@ impl FirstLook {
         })
     }
 
-    /// States clustered whatever was observed, except where it ended the episode.
+    /// Predictive states clustered regardless of the observation, except where it ends the episode.
     fn free(&self, model: &Model, states: usize) -> (Layout, HardCounts) {
         let (dim, alphabet) = (self.dim, model.alphabet());
         let ends = |ao: &ActionObservation| alphabet.is_terminal(ao.observation);
@@ -135,7 +136,7 @@ impl FirstLook {
         }
         let centres = cluster::centres(&points, dim, states, Seed(model.params().seed).stream("clusters"));
         let found = (centres.len() / dim).max(1);
-        // States of symbols that end episodes come after all others.
+        // The states of symbols that end episodes come after all others.
         let mut last = found as u32;
         let end: Vec<u32> = alphabet
             .observations()
@@ -185,8 +186,9 @@ impl FirstLook {
         (layout, hard)
     }
 
-    /// Modes that every episode goes through in turn, from one to the next at a time drawn at random. So they differ from the
-    /// first round of EM on where something drifts unseen; modes drawn at random are all alike, and EM may leave them so.
+    /// Modes that every episode passes through in order, changing at random times. So they differ
+    /// from the first round of EM on if something hidden drifts. Modes drawn at random all have the
+    /// same parameters, and EM may never separate them.
     fn modes_in_turn(&self, layout: &Layout, seed: Seed) -> HardCounts {
         let mut rng = seed.rng();
         let mut counts = HardCounts::default();
@@ -214,7 +216,7 @@ impl FirstLook {
 }
 
 impl HardCounts {
-    /// Counts an episode whose steps led to these states.
+    /// Counts an episode whose steps lead to these states.
     fn add(&mut self, steps: &[ActionObservation], states: &[u32]) {
         let mut before = START as u32;
         for (ao, &s) in steps.iter().zip(states) {
@@ -225,12 +227,12 @@ impl HardCounts {
     }
 }
 
-/// T must fit in memory.
+/// An error if T would not fit in memory.
 fn check_size(states: usize, actions: usize, transitions: usize) -> Result<()> {
     let entries = actions.saturating_mul(transitions);
     if entries <= LARGEST {
         return Ok(());
     }
     let problem = format!("{states} states would need {} GiB for their transitions", (entries >> 27) + 1);
-    Err(Error::data(problem, "ask for fewer states"))
+    Err(Error::data(problem, "choose fewer states"))
 }

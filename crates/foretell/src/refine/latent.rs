@@ -1,25 +1,29 @@
-//! A hidden Markov model driven by actions, while it is fitted: EM that touches only the states which can emit what was seen.
+//! A hidden Markov model driven by actions, fitted by EM that visits only the states that can emit
+//! the observations seen.
 //!
-//! State s ~ T(· | a, s₋), observation o ~ E(· | s). Only the states of act(o) = {s : E(o | s) > 0} can have emitted o, so a step
-//! o → o′ costs |act(o)|·|act(o′)| operations. The start of an episode is a state of its own that is never entered again.
+//! State s ~ T(· | a, s₋), observation o ~ E(· | s). Only the states of act(o) = {s : E(o | s) > 0}
+//! can have emitted o, so a step o → o′ costs |act(o)|·|act(o′)| operations. The start of an
+//! episode is a state of its own that is never entered again.
 //!
-//! EM is that of a maximum a posteriori: T(· | a, s) has a Dirichlet prior around the row of s pooled over actions, which is
-//! itself backed off to how often each state is met; E(· | s) has one around the frequency of symbols. Both are fixed
-//! beforehand, so that no round can lower the penalised likelihood.
+//! EM finds a maximum a posteriori estimate. T(· | a, s) has a Dirichlet prior around the row of s
+//! pooled over actions, which is itself backed off to the frequency of each state. E(· | s) has one
+//! around the frequency of symbols. Both priors are fixed beforehand, so no round can lower the
+//! penalised likelihood.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::layout::{Layout, START, Triple};
 
-/// Share of that prior that goes to all states by how often they are met, whatever followed s.
+/// Share of that prior that goes to all states by their frequency, whatever followed s.
 const BACK_OFF: f64 = 0.1;
-/// Up to so many numbers T is dense; beyond, it has entries only between states whose observations were met in sequence.
+/// Up to this many entries T is dense; above that, only states whose observations were seen in
+/// sequence have entries.
 const LARGEST_DENSE: usize = 1 << 22;
 
-/// Numbers that are worked on together: vectors of states are padded to whole groups.
+/// Numbers that are processed together: vectors of states are padded to whole groups.
 pub(super) const GROUP: usize = 4;
 
-/// What one assignment of states to steps counts.
+/// Counts of one assignment of states to steps.
 #[derive(Debug, Default)]
 pub(super) struct HardCounts {
     /// (a, s, s′)
@@ -32,7 +36,7 @@ pub(super) struct HardCounts {
 pub(super) struct Latent {
     pub(super) layout: Layout,
     pub(super) actions: usize,
-    /// Distinct active sets, and for each symbol (and the start) which is its own.
+    /// Distinct active sets, and the index of the one of each symbol (and of the start).
     pub(super) sets: Vec<Vec<u32>>,
     pub(super) set_of: Vec<u32>,
     /// E(o | s) for each symbol o, along its active set.
@@ -60,19 +64,20 @@ pub(super) struct Latent {
 /// T(· | a, ·) between two active sets, by rows.
 #[derive(Clone, Debug)]
 pub(super) struct Block {
-    /// Where each entry is in `Latent::t`.
+    /// The index of each entry in `Latent::t`.
     pub(super) places: Vec<u32>,
-    /// How many entries of a row are in use.
+    /// Number of entries of a row, without padding.
     pub(super) used: usize,
-    /// The entries, and zeros up to the padded length of the set.
+    /// The entries, with zeros up to the padded length of the set.
     pub(super) t: Vec<f64>,
     pub(super) width: usize,
-    /// Where its counts begin.
+    /// Index of its first count.
     pub(super) first: usize,
 }
 
 impl Latent {
-    /// From the counts of a first assignment. `triples` are all symbols met in sequence, `seen` how often each symbol was.
+    /// From the counts of a first assignment. `triples` are all symbols seen in sequence, `seen` is
+    /// how often each symbol was.
     pub(super) fn new(layout: Layout, actions: usize, hard: &HardCounts, triples: &FxHashSet<Triple>, seen: &[f64]) -> Latent {
         let mut sets: Vec<Vec<u32>> = Vec::new();
         let mut known: FxHashMap<&[u32], u32> = FxHashMap::default();
@@ -131,19 +136,20 @@ impl Latent {
         }
     }
 
-    /// Where T(s′ | a, s) is in the rows of an action.
+    /// The index of T(s′ | a, s) in the rows of an action.
     fn place(&self, s: u32, next: u32) -> Option<usize> {
         let (first, end) = (self.starts[s as usize], self.starts[s as usize + 1]);
         self.columns[first..end].binary_search(&next).ok().map(|i| first + i)
     }
 
-    /// The rows pooled over actions, backed off to how often each state is met.
+    /// The rows pooled over actions, backed off to the frequency of each state.
     fn set_prior(&mut self, hard: &HardCounts) {
-        let mut met = vec![0.5; self.layout.states];
-        met[START] = 0.0;
+        let mut frequency = vec![0.5; self.layout.states];
+        frequency[START] = 0.0;
         for (&(_, s, next), n) in sorted(&hard.transitions) {
-            met[next as usize] += n;
-            // A step may have been given to a state that hardly emits its symbol: then it cannot be.
+            frequency[next as usize] += n;
+            // A step may have been assigned to a state that hardly emits its symbol. T then has no
+            // entry for it.
             if let Some(place) = self.place(s, next) {
                 self.prior[place] += n;
             }
@@ -152,10 +158,10 @@ impl Latent {
             let row = self.starts[s]..self.starts[s + 1];
             let (pooled, columns) = (&mut self.prior[row.clone()], &self.columns[row]);
             let sum: f64 = pooled.iter().sum();
-            let all: f64 = columns.iter().map(|&j| met[j as usize]).sum();
+            let all: f64 = columns.iter().map(|&j| frequency[j as usize]).sum();
             let share = if sum > 0.0 { BACK_OFF } else { 1.0 };
             for (p, &j) in pooled.iter_mut().zip(columns) {
-                *p = share * met[j as usize] / all + if sum > 0.0 { (1.0 - share) * *p / sum } else { 0.0 };
+                *p = share * frequency[j as usize] / all + if sum > 0.0 { (1.0 - share) * *p / sum } else { 0.0 };
             }
         }
     }
@@ -182,7 +188,7 @@ impl Latent {
         (&self.t, &self.emissions)
     }
 
-    /// Copies T into the blocks, and E to where it has its padding.
+    /// Copies T into the blocks, and E into its padded form.
     pub(super) fn pack(&mut self) {
         for Block { places, used, t, width, .. } in &mut self.blocks {
             for (t, places) in t.chunks_exact_mut(*width).zip(places.chunks_exact(*used)) {
@@ -210,7 +216,7 @@ impl Latent {
         self
     }
 
-    /// Whether rows have entries only for what was met in sequence.
+    /// Whether rows have entries only for symbols seen in sequence.
     pub(super) fn is_sparse(&self) -> bool {
         self.actions * self.layout.states * self.layout.states > LARGEST_DENSE
     }
@@ -221,12 +227,13 @@ impl Latent {
     }
 }
 
-/// The length of a set's vectors: whole groups of [`GROUP`], but where they are shorter than one.
+/// The padded length of a set's vectors: whole groups of [`GROUP`], except where they are shorter
+/// than one.
 pub(super) fn padded(states: usize) -> usize {
     if states < GROUP { states } else { states.next_multiple_of(GROUP) }
 }
 
-/// In the order of their keys: sums must not depend on that of a hash map.
+/// Entries sorted by key: sums must not depend on the order of a hash map.
 fn sorted<K: Ord + Copy, V>(map: &FxHashMap<K, V>) -> Vec<(&K, &V)> {
     let mut all: Vec<(&K, &V)> = map.iter().collect();
     all.sort_unstable_by_key(|(key, _)| **key);

@@ -1,4 +1,4 @@
-//! Which latent states there are, and what each can emit.
+//! Which latent states there are, and the symbols that each can emit.
 
 use rustc_hash::FxHashSet;
 
@@ -6,15 +6,17 @@ use crate::data::{Alphabet, Observation};
 
 /// Modes of the hidden-mode layout.
 pub(super) const MODES: usize = 2;
-/// Two symbols in sequence: the action between them, and their indices; the start of an episode has the index after the last.
+/// Two symbols in sequence: the action between them, then their indices. The start of an episode
+/// has the index after the last.
 pub(super) type Triple = (u32, u32, u32);
 
 /// The state before the first step.
 pub(super) const START: usize = 0;
-/// Share of a state's emissions below which a symbol is none of its own.
+/// A state is not active for a symbol with a smaller share of its emissions.
 const ACTIVE: f64 = 1e-3;
 
-/// States, and the symbols they can emit. State 0 is the start; each symbol that ends an episode has one state.
+/// States, and the symbols they can emit. State 0 is the start; each symbol that ends an episode
+/// has one state.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub(super) states: usize,
@@ -23,7 +25,7 @@ pub(super) struct Layout {
     pub(super) active: Vec<Vec<u32>>,
 }
 
-/// Who emits what.
+/// Which states emit which symbols.
 #[derive(Clone, Debug)]
 pub(super) enum Ownership {
     /// Each state belongs to one symbol.
@@ -31,11 +33,12 @@ pub(super) enum Ownership {
         /// For each state its symbol.
         owner: Vec<u32>,
     },
-    /// Each symbol has one state for each mode; what follows depends on both, the next mode on the mode alone.
+    /// Each symbol has one state for each mode. The next symbol depends on both, the next mode only
+    /// on the mode.
     Modes {
         /// For each state its symbol.
         owner: Vec<u32>,
-        /// For each symbol whether it ends the episode: then it has one state only.
+        /// For each symbol whether it ends the episode: then it has a single state.
         ends: Vec<bool>,
         modes: usize,
     },
@@ -44,12 +47,13 @@ pub(super) enum Ownership {
 }
 
 impl Layout {
-    /// States owned by symbols: in proportion to the root of how often each was seen, about `states` in all, at least one each.
+    /// States owned by symbols: their number is proportional to the square root of the symbol's
+    /// count, about `states` in all and at least one each.
     pub(super) fn owned(alphabet: &Alphabet, seen: &[f64], states: usize) -> Layout {
         let ends = |o: usize| alphabet.is_terminal(Observation(o as u32));
         let going_on = || (0..seen.len()).filter(|&o| !ends(o));
         let share = |scale: f64, o: usize| ((scale * (seen[o] + 1.0).sqrt()).round() as usize).max(1);
-        // The scale at which they are as many as wanted, by bisection.
+        // Bisection for the scale that gives the wanted number of states.
         let (mut low, mut high) = (0.0, states as f64);
         for _ in 0..60 {
             let middle = 0.5 * (low + high);
@@ -69,8 +73,8 @@ impl Layout {
         Layout { states: owner.len(), active, ownership: Ownership::Modes { owner, ends, modes } }
     }
 
-    /// States that emit what they were counted to emit: `emitted(s, o)` as a share of the emissions of s, among `states` that
-    /// go on; then one for each symbol that ends the episode.
+    /// `states` states, of which s emits o if `emitted(s, o)`, the share of o in its emissions, is
+    /// not too small; then one state for each symbol that ends the episode.
     pub(super) fn free(alphabet: &Alphabet, states: usize, emitted: impl Fn(u32, usize) -> f64) -> Layout {
         let mut next = states as u32 + 1;
         let mut active = Vec::with_capacity(alphabet.observations().len() + 1);
@@ -86,19 +90,20 @@ impl Layout {
                 let most = everyone.iter().copied().max_by(|&x, &y| emitted(x, o).total_cmp(&emitted(y, o)));
                 set.extend(most);
             }
-            // Sets that are nearly all are all: they share their blocks.
+            // A set of more than half of the states is extended to all of them, so that such sets
+            // share their blocks.
             active.push(if 2 * set.len() > states { everyone.clone() } else { set });
         }
         active.push(vec![START as u32]);
         Layout { states: next as usize, active, ownership: Ownership::Free }
     }
 
-    /// How many transitions there can be at most between states whose symbols were met in sequence.
+    /// Upper bound on the number of transitions between states whose symbols were seen in sequence.
     pub(super) fn most_transitions(&self, triples: &FxHashSet<Triple>) -> usize {
         let pairs: FxHashSet<(u32, u32)> = triples.iter().map(|&(_, o, next)| (o, next)).collect();
         let size = |o: u32| self.active[o as usize].len();
-        let met = pairs.iter().map(|&(o, next)| size(o).saturating_mul(size(next))).fold(0usize, usize::saturating_add);
-        met.min(self.states.saturating_mul(self.states))
+        let total = pairs.iter().map(|&(o, next)| size(o).saturating_mul(size(next))).fold(0usize, usize::saturating_add);
+        total.min(self.states.saturating_mul(self.states))
     }
 
     /// The symbol that owns a state; the start has the index after the last.
@@ -109,7 +114,7 @@ impl Layout {
         }
     }
 
-    /// The mode of a state; none at the start and the ends.
+    /// The mode of a state; `None` for the start and for the ends.
     pub(super) fn mode_of(&self, s: usize) -> Option<usize> {
         match &self.ownership {
             Ownership::Modes { owner, ends, .. } if s != START && !ends[owner[s] as usize] => {
@@ -120,7 +125,8 @@ impl Layout {
     }
 }
 
-/// States of symbols one after the other, the start before them: the active sets, and the owner of each state.
+/// Consecutive states for each symbol, after the start: the active sets, and the owner of each
+/// state.
 fn consecutive(sizes: &[usize]) -> (Vec<Vec<u32>>, Vec<u32>) {
     let mut owner = vec![sizes.len() as u32];
     let mut active = Vec::with_capacity(sizes.len() + 1);

@@ -1,14 +1,14 @@
-//! The M-step: the most probable parameters given expected counts, and the priors that it goes by.
+//! The M-step: the most probable parameters given expected counts and priors.
 
 use super::expect::Lane;
 use super::latent::Latent;
 use super::layout::Ownership;
 
-/// How many steps the prior of T(· | a, s) is worth.
+/// The prior of T(· | a, s) counts as this many steps.
 const TRANSITION_PRIOR: f64 = 1.0;
-/// How many steps the prior of E(· | s) is worth, where states are not owned by observations.
+/// The prior of E(· | s) counts as this many steps, where states are not owned by observations.
 const EMISSION_PRIOR: f64 = 0.3;
-/// How many steps the prior of P(k′ | k) is worth.
+/// The prior of P(k′ | k) counts as this many steps.
 const MODE_PRIOR: f64 = 1.0;
 
 impl Latent {
@@ -94,7 +94,7 @@ impl Latent {
         self.switches = switches;
     }
 
-    /// Where states are owned, each emits its owner. Else E(o | s) is estimated.
+    /// Where states are owned, each emits its owner; otherwise E(o | s) is estimated.
     pub(super) fn maximise_emissions(&mut self, counts: &[Vec<f64>]) {
         if !matches!(self.layout.ownership, Ownership::Free) {
             self.emissions = self.layout.active.iter().map(|active| vec![1.0; active.len()]).collect();
@@ -111,7 +111,7 @@ impl Latent {
         self.emissions = self.layout.active.iter().zip(counts).enumerate().map(emissions).collect();
     }
 
-    /// ln of the priors, up to a constant: what EM maximises besides the likelihood.
+    /// Logarithm of the priors, up to a constant: EM maximises its sum with the log-likelihood.
     pub(super) fn log_prior(&self) -> f64 {
         let rows = || -> f64 { self.t.chunks_exact(self.columns.len()).map(|t| cross_entropy(&self.prior, t)).sum() };
         match &self.layout.ownership {

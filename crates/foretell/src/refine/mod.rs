@@ -1,13 +1,16 @@
 //! Refinement: from predictive states to a proper POMDP.
 //!
-//! Spectral learning finds states, clustering names them, EM polishes them. What comes out is an ordinary finite [`Pomdp`](crate::Pomdp): its
-//! probabilities are proper, its filter cannot get lost, any solver can plan with it.
+//! Spectral learning finds states, clustering makes them discrete, EM improves them. The result is
+//! an ordinary finite [`Pomdp`](crate::Pomdp): its probabilities are proper, its filter cannot get
+//! lost, and any solver can plan with it.
 //!
-//! 1. The model filters the logs; its states are clustered inside each class of the last observation.
+//! 1. The model filters the logs; its states are clustered within each class of the last
+//!    observation.
 //! 2. Counting transitions between clusters gives a first T and E.
 //! 3. EM raises the likelihood until that of held-out episodes no longer rises.
 //!
-//! Which kind of states fits (see [`StateLayout`](crate::model::StateLayout)), and how many, is decided by held-out likelihood as well.
+//! The kind of states (see [`StateLayout`](crate::model::StateLayout)) and their number are also
+//! chosen by held-out likelihood.
 
 mod params;
 mod data;

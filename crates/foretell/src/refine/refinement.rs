@@ -1,4 +1,4 @@
-//! Refinement under way: candidates, rounds of EM, the best of them.
+//! Refinement in progress: candidates, rounds of EM, the best candidate.
 
 use rayon::prelude::*;
 use serde::Serialize;
@@ -20,60 +20,64 @@ use super::finish;
 use super::params::{RefineParams, StateCount};
 use crate::model::{Candidate, StateLayout};
 
-/// Candidates are compared on one of so many episodes, but on this many steps at least; where that is all, each is fitted in full.
+/// Candidates are compared on one of this many episodes, but on at least `LEAST_TRIAL` steps. If
+/// that includes all episodes, each candidate is fitted in full.
 const TRIAL_SHARE: u64 = 8;
 const LEAST_TRIAL: u64 = 1 << 14;
-/// Rounds of EM each has in a comparison on a share.
+/// Rounds of EM for each candidate in a comparison on a share of the episodes.
 const TRIAL_ROUNDS: usize = 10;
-/// Kinds of states that come so close to the best there, in nats per held-out step, are all fitted in full: which is better is
-/// hard to tell on a share, and may change with the number of episodes.
+/// Kinds of states whose held-out log-likelihood is within this of the best, in nats per step, are
+/// all fitted in full: a share of the episodes hardly shows which is better, and the order may
+/// change with the number of episodes.
 const CLOSE: f64 = 0.005;
-/// Rounds of EM at most, where no episode can be held out.
+/// Most rounds of EM if no episode can be held out.
 const UNJUDGED_ROUNDS: usize = 5;
-/// Rounds of EM on all episodes, once the held-out ones have decided.
+/// Rounds of EM on all episodes, after held-out ones have decided.
 const LAST_ROUNDS: usize = 3;
-/// A smaller gain, in nats per held-out step, does not count as one.
+/// A smaller gain, in nats per held-out step, is ignored.
 const LEAST_GAIN: f64 = 1e-4;
-/// Numbers of owned states that are tried, and of free ones, which cost more.
+/// Numbers of owned states to try, and of free ones, which cost more.
 const OWNED: [usize; 2] = [60, 100];
 const FREE: [usize; 3] = [5, 15, 40];
 
 /// One round of EM.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct EmRound {
-    /// Of which candidate.
+    /// The candidate that is fitted.
     pub candidate: Candidate,
-    /// Whether it only serves to choose among candidates.
+    /// Whether it only serves to compare candidates.
     pub trial: bool,
     /// Its number, from 1.
     pub round: usize,
-    /// Mean log-likelihood of a training step, nats, before this round's change.
+    /// Mean log-likelihood of a training step, in nats, before this round's update.
     pub training: f64,
-    /// The same with the logarithm of the prior: what EM never lowers.
+    /// The same plus the logarithm of the prior: EM never lowers it.
     pub penalised: f64,
-    /// Mean log-likelihood of a held-out step; `None` if the logs are too small to hold any out.
+    /// Mean log-likelihood of a held-out step, in nats; `None` if there are too few episodes to
+    /// hold any out.
     pub held_out: Option<f64>,
 }
 
-/// Refinement under way: each item of the iterator is a round of EM. [`Refinement::finish`] gives the model.
+/// Refinement in progress: each item of the iterator is a round of EM. [`Refinement::finish`] gives
+/// the model.
 pub struct Refinement<'a> {
     /// The linear model.
     pub(super) model: Model,
     pub(super) data: Data<'a>,
     pub(super) params: RefineParams,
     pub(super) first_look: FirstLook,
-    /// Still to be tried, the next last.
+    /// Candidates still to be tried; the last is the next.
     pub(super) waiting: Vec<Candidate>,
-    /// Candidates are compared on one of so many episodes; on all once this is 1.
+    /// Candidates are compared on one of this many episodes; 1 means all.
     pub(super) every: u64,
-    /// What was tried on a share, and how good it was.
+    /// Candidates tried on a share of the episodes, with their held-out log-likelihood.
     pub(super) tried: Vec<(Candidate, f64)>,
-    /// The best that was fitted so far.
+    /// The best candidate fitted so far.
     pub(super) leader: Option<Fit>,
     pub(super) fit: Option<Fit>,
     pub(super) done: bool,
     pub(super) trace: Vec<EmRound>,
-    /// Where its state is saved, and as which part.
+    /// Where its state is saved, and the name of its part.
     pub(super) checkpoint: Option<(&'a mut Checkpoint, &'a str)>,
 }
 
@@ -83,13 +87,13 @@ pub(super) struct Fit {
     pub(super) latent: Latent,
     pub(super) trial: bool,
     pub(super) round: usize,
-    /// The best on held-out episodes.
+    /// The parameters that were best on held-out episodes.
     pub(super) best: Latent,
-    /// How good that is.
+    /// Their held-out log-likelihood.
     pub(super) judged: f64,
-    /// What it was when it last counted as a gain, and in which round.
+    /// The held-out log-likelihood at the last gain, and the round of it.
     pub(super) gained: (f64, usize),
-    /// Why it was fitted no further.
+    /// Why fitting stopped.
     pub(super) stopped: Option<StopReason>,
 }
 
@@ -101,7 +105,7 @@ pub fn refine(model: &Model, logs: &Logs, params: &RefineParams) -> Result<Model
 }
 
 impl<'a> Refinement<'a> {
-    /// Reads the logs, which may know no symbol that the model does not.
+    /// Reads the logs. All their symbols must be in the model's alphabet.
     pub fn new(model: &Model, logs: &'a Logs, params: &RefineParams) -> Result<Refinement<'a>> {
         Refinement::over(model, Data::new(logs, model.alphabet())?, params)
     }
@@ -114,7 +118,7 @@ impl<'a> Refinement<'a> {
         let mut waiting = candidates(&model, params);
         let mut params = params.clone();
         if !data.holds_out() {
-            // Nobody to judge: the simplest, and not for long.
+            // Nothing to compare by: only the simplest candidate, for a few rounds.
             waiting.sort_by_key(|candidate| std::cmp::Reverse(candidate.states));
             waiting.drain(..waiting.len() - 1);
             params.em_rounds = params.em_rounds.min(UNJUDGED_ROUNDS);
@@ -137,12 +141,13 @@ impl<'a> Refinement<'a> {
         })
     }
 
-    /// Goes on from where a checkpoint says, and saves there after rounds, when it is due.
+    /// Resumes from a checkpoint if it has this part, and saves to it after rounds when a save is
+    /// due.
     pub fn checkpointed(self, checkpoint: &'a mut Checkpoint) -> Result<Refinement<'a>> {
         self.checkpointed_as("refinement", checkpoint)
     }
 
-    /// The same where a checkpoint has several refinements.
+    /// The same for a checkpoint with several refinements.
     pub(crate) fn checkpointed_as(mut self, part: &'a str, checkpoint: &'a mut Checkpoint) -> Result<Refinement<'a>> {
         if let Some(bytes) = checkpoint.load(part)? {
             self.restore(&bytes, &checkpoint.path(part).display().to_string())?;
@@ -151,12 +156,12 @@ impl<'a> Refinement<'a> {
         Ok(self)
     }
 
-    /// Why the best of the candidates was fitted no further; `None` before the end.
+    /// Why fitting the best candidate stopped; `None` before the end.
     pub fn stopped(&self) -> Option<StopReason> {
         self.leader.as_ref().filter(|_| self.done).and_then(|leader| leader.stopped)
     }
 
-    /// All rounds so far, those before a stop too.
+    /// All rounds so far, including those before an interruption.
     pub fn trace(&self) -> &[EmRound] {
         &self.trace
     }
@@ -167,7 +172,8 @@ impl<'a> Refinement<'a> {
         self.checkpoint.iter_mut().zip(bytes).try_for_each(|((checkpoint, part), bytes)| checkpoint.save(part, &bytes))
     }
 
-    /// The model with its refinement. Held-out episodes, which have had their say, are taken in.
+    /// The refined model. Held-out episodes, which are no longer needed for comparison, are learned
+    /// from too.
     pub fn finish(self) -> Result<Model> {
         let Some(Fit { mut best, candidate, .. }) = self.leader.or(self.fit) else { return Ok(self.model) };
         for _ in 0..LAST_ROUNDS {
@@ -180,7 +186,8 @@ impl<'a> Refinement<'a> {
         Ok(self.model.with_predictor(Predictor::Latent(Box::new(latent))))
     }
 
-    /// The next candidate; after the last those in earnest that did well, if all were compared on a share.
+    /// The next candidate. After the last one, if all were compared on a share of the episodes, the
+    /// best are fitted in full.
     fn next_fit(&mut self) -> Result<Option<Fit>> {
         if self.waiting.is_empty() && self.every > 1 {
             self.waiting = finalists(&self.tried);
@@ -205,7 +212,7 @@ impl<'a> Refinement<'a> {
         };
         let most = if fit.trial { TRIAL_ROUNDS.min(self.params.em_rounds) } else { self.params.em_rounds };
         let round = fit.round(&self.data, self.every)?;
-        // Who is still far behind after as many rounds as a trial has will not catch up.
+        // A candidate that is far behind after the rounds of a trial will not catch up.
         let is_far_behind = |leader: &Fit| fit.judged < leader.judged - CLOSE;
         fit.stopped = if fit.round >= TRIAL_ROUNDS && self.leader.as_ref().is_some_and(is_far_behind) {
             Some(StopReason::Behind)
@@ -279,9 +286,10 @@ impl Fit {
     }
 }
 
-/// What the E-step expects, summed over episodes: of those to learn from, and of those held out.
+/// The result of the E-step summed over episodes: training episodes, and those held out.
 ///
-/// Sums are kept in lanes, to which episodes go by their numbers: the same ones, however the episodes come in blocks.
+/// Sums are kept in lanes. An episode goes to a lane by its number, so sums do not depend on how
+/// episodes are divided into blocks.
 struct Expected {
     training: Vec<Lane>,
     held_out: Vec<Lane>,
@@ -292,7 +300,7 @@ impl Expected {
         Expected { training: vec![latent.lane(); LANES], held_out: vec![Lane::default(); LANES] }
     }
 
-    /// Adds one of `every` episodes of a block, of which `first` is the number of the first.
+    /// Adds one of `every` episodes of a block, whose first has the number `first`.
     fn add(&mut self, latent: &Latent, share: &Share<'_>, first: u64, episodes: &[Trajectory]) {
         let lanes = (self.training.par_iter_mut(), self.held_out.par_iter_mut()).into_par_iter().enumerate();
         lanes.for_each(|(l, (training, held_out))| {
@@ -313,7 +321,7 @@ struct Share<'a> {
     is_held_out: &'a (dyn Fn(u64) -> bool + Sync),
 }
 
-/// What an episode is for.
+/// The use of an episode.
 enum Part {
     Training,
     HeldOut,
@@ -322,7 +330,7 @@ enum Part {
 
 impl Share<'_> {
     fn of(&self, i: u64) -> Part {
-        // Held-out episodes are every tenth, so a share is taken of tens.
+        // Every tenth episode is held out, so a share consists of whole tens.
         match ((i / HELD_OUT).is_multiple_of(self.every), (self.is_held_out)(i)) {
             (false, _) => Part::Neither,
             (true, true) => Part::HeldOut,
@@ -338,7 +346,8 @@ fn expect(latent: &Latent, data: &Data<'_>, share: &Share<'_>) -> Result<Expecte
     Ok(expected)
 }
 
-/// The best candidate of each kind of states that comes close to the best of all, that one last.
+/// The best candidate of each kind of states that comes close to the best of all; the best of all
+/// is last.
 fn finalists(tried: &[(Candidate, f64)]) -> Vec<Candidate> {
     let mut ranked = tried.to_vec();
     ranked.sort_by(|x, y| y.1.total_cmp(&x.1));
@@ -352,7 +361,7 @@ fn finalists(tried: &[(Candidate, f64)]) -> Vec<Candidate> {
     close
 }
 
-/// What is worth trying.
+/// The candidates to try.
 fn candidates(model: &Model, params: &RefineParams) -> Vec<Candidate> {
     let going_on = model.alphabet().observations().iter().filter(|o| !o.terminal).count();
     let numbers = |layout| match (params.states, layout) {
@@ -360,11 +369,11 @@ fn candidates(model: &Model, params: &RefineParams) -> Vec<Candidate> {
         (StateCount::About(n), _) => vec![n],
         (StateCount::Auto, StateLayout::Free) => FREE.to_vec(),
         (StateCount::Auto, StateLayout::Dense) => vec![OWNED[0]],
-        // Several states for many of the symbols, or there is nothing to refine.
+        // Several states for many of the symbols; with fewer there is nothing to refine.
         (StateCount::Auto, _) => OWNED.iter().zip([3, 4]).map(|(&states, halves)| states.max(going_on * halves / 2)).collect(),
     };
     let layouts = match params.layout {
-        // The number of states of modes is not free.
+        // The number of states of modes is fixed.
         StateLayout::Auto if params.states != StateCount::Auto => vec![StateLayout::Owned, StateLayout::Free],
         StateLayout::Auto => vec![StateLayout::Owned, StateLayout::Free, StateLayout::Modes],
         layout => vec![layout],

@@ -1,4 +1,5 @@
-//! A refinement between two rounds, as a part of a checkpoint: what EM has changed. The rest follows from model and logs again.
+//! A refinement between two rounds, as a part of a checkpoint: the values that EM has changed. The
+//! rest is recomputed from model and logs.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +13,7 @@ use crate::store::tensors::{self, Array, Arrays, Kind};
 
 const REFINEMENT: Kind = Kind { name: "checkpoint of a refinement", again: AGAIN };
 
-/// What the header says. Numbers that are not whole are in arrays, where infinities survive as well.
+/// The header. Floating-point numbers are in arrays, which can hold infinities.
 #[derive(Serialize, Deserialize)]
 struct Header {
     waiting: Vec<Candidate>,
@@ -28,7 +29,7 @@ struct FitHeader {
     candidate: Candidate,
     trial: bool,
     round: usize,
-    /// In which round it last gained.
+    /// The round of the last gain.
     gained: usize,
     stopped: Option<StopReason>,
 }
@@ -59,7 +60,7 @@ impl Refinement<'_> {
         tensors::to_bytes(REFINEMENT, header, &arrays)
     }
 
-    /// Goes back to where it was; `file` is named in errors.
+    /// Restores the saved state; `file` is named in errors.
     pub(super) fn restore(&mut self, bytes: &[u8], file: &str) -> Result<()> {
         let (header, arrays): (Header, _) = Arrays::open(REFINEMENT, bytes, file)?;
         let tried = arrays.sized("tried", arrays.f64s("tried")?, header.tried.len())?;
@@ -134,7 +135,7 @@ impl Latent {
         }
     }
 
-    /// The same states with the parameters that were written.
+    /// The same states with the saved parameters.
     fn read(mut self, name: &str, arrays: &Arrays<'_>) -> Result<Latent> {
         let sized = |of: &str, size: usize| {
             let name = format!("{name}_{of}");

@@ -1,4 +1,4 @@
-//! EM against its own fixed point, and streaming against memory.
+//! The true parameters are a fixed point of EM; streaming equals memory.
 
 use rustc_hash::FxHashSet;
 
@@ -16,7 +16,7 @@ use crate::model::{LearnParams, Model, StateLayout};
 use crate::rng::Seed;
 use crate::store::Checkpoint;
 
-/// Two actions, two observations that go on and one that ends.
+/// Two actions, two observations that do not end the episode and one that does.
 fn alphabet() -> Alphabet {
     let mut alphabet = Alphabet::default();
     ["a", "b"].iter().for_each(|name| {
@@ -29,7 +29,7 @@ fn alphabet() -> Alphabet {
     alphabet
 }
 
-/// All episodes of `steps` steps, shorter where they end, over given actions.
+/// All episodes with the given actions, shorter where they end.
 fn episodes(alphabet: &Alphabet, actions: &[u32]) -> Vec<Vec<ActionObservation>> {
     let Some((&a, rest)) = actions.split_first() else { return vec![Vec::new()] };
     let mut all = Vec::new();
@@ -41,7 +41,7 @@ fn episodes(alphabet: &Alphabet, actions: &[u32]) -> Vec<Vec<ActionObservation>>
     all
 }
 
-/// Rows of positive numbers that sum to one, none too small.
+/// Rows of positive numbers that sum to one, none of them too small.
 fn rows(count: usize, width: usize, seed: u64) -> Vec<f64> {
     let mut rng = Seed(seed).rng();
     let row = |_| {
@@ -52,13 +52,13 @@ fn rows(count: usize, width: usize, seed: u64) -> Vec<f64> {
     (0..count).flat_map(row).collect()
 }
 
-/// How often all episodes together are counted: the priors, worth a few steps, vanish beside it.
+/// The weight of all episodes: large enough to make the priors, worth a few steps, negligible.
 const MANY_TIMES: f64 = 1e12;
-/// What the priors still move, and rounding.
+/// The remaining effect of the priors, and rounding.
 const PRIOR_LEFT: f64 = 1e-9;
 
 #[test]
-fn true_parameters_stay_where_they_are_on_exact_counts() {
+fn true_parameters_are_a_fixed_point_of_em_on_exact_counts() {
     let alphabet = alphabet();
     let symbols = alphabet.observations().len();
     let plans: [&[u32]; 4] = [&[0, 0, 1, 1], &[1, 0, 0, 1], &[0, 1, 1, 0], &[1, 1, 0, 0]];
@@ -70,7 +70,7 @@ fn true_parameters_stay_where_they_are_on_exact_counts() {
             before = ao.observation.0;
         }
     }
-    // Three states that emit both observations, and the one of the end.
+    // Three states that emit both observations, and the end state.
     let layout = Layout::free(&alphabet, 3, |_, _| 1.0);
     let width = layout.states - 1;
     let latent = Latent::new(layout.clone(), 2, &HardCounts::default(), &triples, &[1.0, 1.0, 1.0]);
@@ -92,13 +92,13 @@ fn true_parameters_stay_where_they_are_on_exact_counts() {
     next.maximise(&[total]);
     let ((t, e), (t_next, e_next)) = (truth.parameters(), next.parameters());
     for (row, (x, y)) in t.chunks_exact(width).zip(t_next.chunks_exact(width)).enumerate() {
-        // The end is never left.
+        // The end state is never left.
         if row % layout.states != layout.states - 1 {
             x.iter().zip(y).for_each(|(x, y)| assert!((x - y).abs() < PRIOR_LEFT, "row {row}: {x} {y}"));
         }
     }
     e.iter().flatten().zip(e_next.iter().flatten()).for_each(|(x, y)| assert!((x - y).abs() < PRIOR_LEFT, "{x} {y}"));
-    // Anything else moves.
+    // Other parameters change.
     let mut other = truth.clone().with(rows(2 * layout.states, width, 8), e.to_vec());
     let before = other.parameters().0.to_vec();
     let mut lane = other.lane();
@@ -122,7 +122,8 @@ fn logs_that_do_not_fit_in_memory_give_the_same_model() {
     assert!(refined(0) == refined(usize::MAX), "how logs are read changes the model");
 }
 
-/// A refinement whose candidates are compared on one of `every` episodes, stopped after every round and left alone.
+/// A refinement whose candidates are compared on one of `every` episodes: interrupted after every
+/// round, and uninterrupted.
 fn stopped_and_whole(model: &Model, logs: &Logs, params: &RefineParams, every: u64) -> Vec<EmRound> {
     let begin = || Refinement { every, ..Refinement::new(model, logs, params).unwrap() };
     let mut whole = begin();
@@ -137,7 +138,7 @@ fn stopped_and_whole(model: &Model, logs: &Logs, params: &RefineParams, every: u
     let mut refinement = begin().checkpointed(&mut checkpoint).unwrap();
     assert!(refinement.next().is_none());
     assert_eq!(refinement.trace(), trace);
-    assert!(refinement.finish().unwrap().to_bytes() == whole.finish().unwrap().to_bytes(), "another model");
+    assert!(refinement.finish().unwrap().to_bytes() == whole.finish().unwrap().to_bytes(), "interruptions change the model");
     trace
 }
 
@@ -156,7 +157,7 @@ fn a_refinement_stopped_after_every_round_ends_with_the_same_model() {
     let best = trace.iter().filter(|round| round.candidate == last.candidate).map(|round| round.held_out.unwrap());
     assert!(
         last.round < params.em_rounds && last.held_out.unwrap() < best.fold(f64::NEG_INFINITY, f64::max),
-        "it loses patience"
+        "it stops when held-out episodes no longer gain"
     );
 }
 
@@ -178,7 +179,7 @@ fn a_refinement_is_saved_when_it_is_due_and_not_mistaken_for_another() {
     let other = Refinement::new(&model, &logs, &params).unwrap().checkpointed(&mut checkpoint).unwrap();
     assert_eq!(other.trace().len(), 3);
 
-    // Of other logs, whose states can emit more.
+    // A checkpoint of other logs, whose states can emit more symbols.
     let maze = domains::get("colored-gridworld").unwrap();
     let walks = Logs::memory(maze.alphabet().clone(), domains::sample(&maze, 60, 8, Seed(4)).collect());
     let model = learn(&walks, &LearnParams { rank: 3, test_dim: 16, history_dim: 16, ..LearnParams::default() }).unwrap();
@@ -188,8 +189,8 @@ fn a_refinement_is_saved_when_it_is_due_and_not_mistaken_for_another() {
 }
 
 #[test]
-fn rewards_that_can_be_had_once_are_noticed() {
-    // The first action that is taken in some state pays, later ones do not, and nothing that is seen tells.
+fn rewards_that_are_paid_only_once_are_detected() {
+    // Only the second step pays, and no observation shows whether it has passed.
     let mut alphabet = Alphabet::default();
     alphabet.intern_action("eat");
     ["x", "y"].iter().for_each(|name| {
@@ -220,8 +221,9 @@ fn rewards_that_can_be_had_once_are_noticed() {
 }
 
 #[test]
-fn what_was_counted_but_cannot_be_is_left_out() {
-    // So many endings that T is sparse. One state emits x and one y; a step was given to that of y which saw x.
+fn counts_that_have_no_entry_in_t_are_ignored() {
+    // Enough ending symbols to make T sparse. One state emits x and one y; a step that observed x
+    // was assigned to the state of y.
     const ENDS: u32 = 2100;
     let mut alphabet = Alphabet::default();
     let [x, y] = ["x", "y"].map(|name| alphabet.intern_observation(name).0);

@@ -1,4 +1,4 @@
-//! Moments as bytes: within model files, and where learning leaves what it has done.
+//! Moments as bytes: in model files and in checkpoints.
 
 use std::path::Path;
 
@@ -48,29 +48,29 @@ enum KeptKind {
     Cores,
 }
 
-/// The array of a model file that moments are.
+/// The name of the array of a model file that holds moments.
 const ARRAY: &str = "moments";
 
 impl Model {
-    /// [`Model::save`], with the moments it was made of, so that other logs can be added.
+    /// [`Model::save`] with the moments that it was computed from, so that other logs can be added.
     pub fn save_with_moments(&self, moments: &Moments, path: impl AsRef<Path>) -> Result<()> {
         store::write(path, &self.to_bytes_with_moments(moments))
     }
 
-    /// What [`Model::save_with_moments`] writes.
+    /// The bytes that [`Model::save_with_moments`] writes.
     pub fn to_bytes_with_moments(&self, moments: &Moments) -> Vec<u8> {
         self.to_bytes_with([Array::bytes(ARRAY, moments.to_bytes())])
     }
 }
 
 impl Moments {
-    /// Reads the moments that a model file carries.
+    /// Reads the moments in a model file.
     pub fn load(path: impl AsRef<Path>) -> Result<Moments> {
         let path = path.as_ref();
         Moments::load_kept(path)?.ok_or_else(|| Error::NoMoments { file: path.display().to_string() })
     }
 
-    /// [`Moments::load`]; `None` if the file carries none.
+    /// [`Moments::load`]; `None` if the file contains none.
     pub fn load_kept(path: impl AsRef<Path>) -> Result<Option<Moments>> {
         let path = path.as_ref();
         let bytes = std::fs::read(path).map_err(Error::io("read", path))?;
@@ -156,7 +156,7 @@ impl Moments {
             let symbols = arrays.sized("ngram", arrays.u32s(&name("symbols"))?, contexts.len())?;
             let counts = arrays.sized("ngram", arrays.u32s(&name("counts"))?, contexts.len())?;
             if symbols.iter().any(|&o| o as usize >= alphabet.observations().len()) {
-                return Err(arrays.damaged("the n-gram has symbols that the alphabet has not"));
+                return Err(arrays.damaged("the n-gram has symbols that are not in the alphabet"));
             }
             let keys = contexts.into_iter().zip(symbols.into_iter().map(Observation));
             (level.zeros, level.counts) = (zeros, keys.zip(counts).collect());
@@ -216,7 +216,7 @@ fn read_words(arrays: &Arrays<'_>, name: &str, side: &mut Side, alphabet: &Alpha
     Ok(())
 }
 
-/// Numbers of which many may be zero: the others and where they are, if that is shorter.
+/// Numbers of which many may be zero: as non-zeros with their indices, if that is shorter.
 fn write_numbers(arrays: &mut Vec<Array>, name: &str, values: &[f64]) {
     let at: Vec<u64> = (0..).zip(values).filter(|(_, x)| x.to_bits() != 0).map(|(i, _)| i).collect();
     if 2 * at.len() < values.len() {
@@ -228,7 +228,7 @@ fn write_numbers(arrays: &mut Vec<Array>, name: &str, values: &[f64]) {
     }
 }
 
-/// Numbers that are all finite: of others decompositions do not end.
+/// Reads numbers that must all be finite: decompositions of others do not terminate.
 fn finite(arrays: &Arrays<'_>, name: &str) -> Result<Vec<f64>> {
     let values = arrays.f64s(name)?;
     match values.iter().all(|x| x.is_finite()) {
@@ -291,7 +291,7 @@ fn read_sums(arrays: &Arrays<'_>, sums: &mut Accumulator, features: &Features) -
                 let values = arrays.sized(name, finite(arrays, &format!("counts.{name}.values"))?, at.len() / 2)?;
                 let places = at.chunks_exact(2).map(|at| (at[0], at[1]));
                 if places.clone().any(|(i, j)| i as usize >= rows || j as usize >= columns) {
-                    return Err(arrays.damaged("its counts are of sequences that it has not"));
+                    return Err(arrays.damaged("it counts sequences that it does not contain"));
                 }
                 Ok(places.zip(values).collect())
             };
@@ -301,7 +301,7 @@ fn read_sums(arrays: &Arrays<'_>, sums: &mut Accumulator, features: &Features) -
     }
 }
 
-/// Pairs that were met, but not summed yet, have zeros.
+/// Pairs that were seen but not summed yet have zeros.
 fn write_pairs(arrays: &mut Vec<Array>, kept: &PerPair, pairs: &[ActionObservation], features: &Features) {
     let weights: Vec<f64> = pairs.iter().map(|ao| kept.of(*ao).map_or(0.0, |sums| sums.weight)).collect();
     arrays.push(Array::f64s("pair_weights", &[pairs.len()], &weights));
@@ -347,7 +347,7 @@ fn read_pairs(arrays: &Arrays<'_>, features: &Features, pairs: &[ActionObservati
                     return Err(arrays.damaged("the moments of pairs point outside their arrays"));
                 };
                 if keys.iter().any(|&key| !crate::learn::pairs::is_within(key, features)) {
-                    return Err(arrays.damaged("the moments of pairs are of sequences that it has not"));
+                    return Err(arrays.damaged("the moments of pairs refer to sequences that it does not contain"));
                 }
                 let map: FxHashMap<u64, f64> = keys.iter().copied().zip(values.iter().copied()).collect();
                 *sums = PairSums { entries: Entries::Map(map), weight };
@@ -398,7 +398,7 @@ pub(crate) fn read_operators(arrays: &Arrays<'_>, n: usize, rows: usize, columns
     Ok((0..n).map(operator).collect())
 }
 
-/// Sequences and pairs that were met, but not summed yet, have zeros.
+/// Sequences and pairs that were seen but not summed yet have zeros.
 fn write_cores(arrays: &mut Vec<Array>, cores: &WideOperators, pairs: &[ActionObservation], features: &Features) {
     let Wide { tests, histories } = &cores.wide;
     for (name, span, side) in [("tests", tests, &features.tests), ("histories", histories, &features.histories)] {
@@ -454,7 +454,7 @@ pub(crate) fn write_episodes(arrays: &mut Vec<Array>, name: &str, episodes: &Epi
     arrays.push(Array::f64s(format!("{name}.probabilities"), &[probabilities.len()], probabilities));
 }
 
-/// Adds what [`write_episodes`] has written, all of them terminated.
+/// Adds the episodes written by [`write_episodes`], all of them terminated.
 pub(crate) fn read_episodes(arrays: &Arrays<'_>, name: &str, alphabet: &Alphabet, episodes: &mut Episodes) -> Result<()> {
     let lengths = arrays.u64s(&format!("{name}.lengths"))?;
     let weights = arrays.sized(name, finite(arrays, &format!("{name}.weights"))?, lengths.len())?;

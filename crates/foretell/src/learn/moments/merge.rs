@@ -1,4 +1,4 @@
-//! Moments of two logs become those of both.
+//! Merges the moments of two logs.
 
 use super::{Moments, OperatorStore};
 use crate::data::{EMPTY, Translation, Vocabulary};
@@ -6,7 +6,8 @@ use crate::error::{Error, Result};
 use crate::model::{LearnParams, Weighting};
 
 impl Moments {
-    /// Adds the moments of other logs, which come after those met so far. Both must be exact and of the same parameters.
+    /// Adds the moments of other logs, which come after those seen so far. Both must be exact and
+    /// have the same parameters.
     pub fn merge(&mut self, mut other: Moments) -> Result<()> {
         if let Some(field) = differing(&self.params, &other.params) {
             let problem = format!("the models were learned with other parameters: {field}");
@@ -18,7 +19,7 @@ impl Moments {
                 "learn with `keep_moments` exact, or update one model with the logs of the other",
             ));
         }
-        // Whatever is refused leaves these as they are.
+        // An error leaves these moments unchanged.
         let mut survey = self.survey.clone();
         let translation = survey.merge(&other.survey);
         let now = survey.alphabet.actions().len();
@@ -26,7 +27,7 @@ impl Moments {
         let rule = if self.late.is_full { self.rule } else { survey.rule(&self.params) };
         if other.late.is_full && other.rule != rule {
             return Err(Error::data(
-                "the longest truncated episodes of the two logs differ, and too many others were longer to be kept",
+                "the longest truncated episodes of the two logs differ, and the episodes that this affects were too many to keep",
                 "learn from all logs together",
             ));
         }
@@ -60,26 +61,26 @@ impl Moments {
         Ok(())
     }
 
-    /// Where there are more actions now than these had before.
+    /// An error if there are more actions now than before.
     fn refuse_actions(&self, now: usize) -> Result<()> {
         self.params.refuse_new_actions(self.alphabet().actions().len(), now)
     }
 }
 
 impl LearnParams {
-    /// Ratios are to all actions taken alike, so their number must not change.
+    /// Ratios are relative to a uniformly random policy, so the number of actions must not change.
     pub(crate) fn refuse_new_actions(&self, before: usize, now: usize) -> Result<()> {
         if self.weighting == Weighting::None || before == now {
             return Ok(());
         }
         Err(Error::data(
-            format!("there are {now} actions now, and were {before} before, which changes how all steps are weighted"),
+            format!("the number of actions changed from {before} to {now}, which changes how all steps are weighted"),
             "learn from all logs together",
         ))
     }
 }
 
-/// How the coordinates of one side are called after merging.
+/// Maps the coordinates of one side to those after merging.
 struct Rows {
     /// The new node of each node, for the identity projection.
     words: Vec<u32>,
@@ -96,7 +97,7 @@ impl Rows {
     }
 }
 
-/// Adds the sequences of another vocabulary; returns the node each has here. The root stays.
+/// Adds the sequences of another vocabulary; returns the node of each in ours. The root stays.
 fn merge_words(ours: &mut Vocabulary, theirs: &Vocabulary, translation: &Translation) -> Vec<u32> {
     let mut nodes = vec![EMPTY as u32];
     for (parent, ao) in theirs.nodes() {

@@ -3,12 +3,13 @@
 use super::state::State;
 use crate::model::predictor::{Ensemble, Model};
 
-/// The states of the other members, with which predictions are averaged, and of the models of halves of the logs.
+/// The states of the other members, whose predictions are averaged, and of the models of halves of
+/// the logs.
 #[derive(Clone, Debug)]
 pub(super) struct Others {
     members: Vec<State>,
     halves: Vec<State>,
-    /// How far the halves are from what was predicted last.
+    /// Root mean square distance of the halves from the last prediction, for each observation.
     pub(super) spread: Vec<f64>,
 }
 
@@ -24,7 +25,8 @@ impl Others {
         self.halves.iter_mut().zip(&ensemble.halves).for_each(|(state, model)| f(state, model));
     }
 
-    /// From what each model has predicted alone to the mean of the members, and to the spread of the halves around it.
+    /// Computes the mean prediction of the members, and the spread of the halves around it, from
+    /// the prediction of each model.
     pub(super) fn combine(&mut self, ensemble: &Ensemble, seen: f64, p: &mut [f64]) {
         let of = |(state, model): (&State, &Model), o: usize| state.prediction()[o] * seen / (1.0 - model.frequencies().unseen);
         let Others { members, halves, spread } = self;

@@ -4,7 +4,8 @@ use crate::data::{Action, ActionObservation};
 use crate::model::predictor::Frequencies;
 use crate::pomdp::{BeliefState, Pomdp};
 
-/// P(o ‖ a), scaled to `seen`; of an action that was not seen in training the mean over those that were.
+/// P(o ‖ a), scaled to `seen`. For an action that was not seen in training it is the mean over
+/// those that were.
 pub(super) fn predict(belief: &mut BeliefState, pomdp: &Pomdp, frequencies: &Frequencies, a: Action, seen: f64, p: &mut [f64]) {
     p.fill(0.0);
     let shares = &frequencies.action_shares;
@@ -16,12 +17,12 @@ pub(super) fn predict(belief: &mut BeliefState, pomdp: &Pomdp, frequencies: &Fre
     p.iter_mut().for_each(|p| *p *= seen);
 }
 
-/// Takes a step into account, whose symbols were seen in training if not together.
+/// Updates the belief by a step, whose symbols were seen in training, though perhaps not together.
 pub(super) fn observe(belief: &mut BeliefState, pomdp: &Pomdp, ao: ActionObservation) {
     belief.update(pomdp, ao);
 }
 
-/// Takes an action into account whose observation is missing.
+/// Updates the belief by an action whose observation is missing.
 pub(super) fn miss(belief: &mut BeliefState, pomdp: &Pomdp, frequencies: &Frequencies, a: Action) {
     match a.index() < frequencies.action_shares.len() {
         true => belief.update_missing(pomdp, a),

@@ -5,12 +5,14 @@ use crate::math::{dot, multiply};
 use crate::model::linear::Linear;
 use crate::model::predictor::Frequencies;
 
-/// An observation given less than 1 % of what the action's frequency allows loses the filter (see DEVIATIONS.md).
+/// The filter is lost if an observation has a probability below 1 % of its action's frequency (see
+/// DEVIATIONS.md).
 const LOST: f64 = 1e-2;
-/// States are kept within these bounds: beyond them the linear model has left all that it was fitted on.
+/// States are kept within this bound: beyond it the linear model is far outside the data it was
+/// fitted to.
 const STATE_BOUND: f64 = 1e6;
 
-/// c_t, and how often it was lost.
+/// c_t, and how often the filter was lost.
 #[derive(Clone, Debug)]
 pub(super) struct LinearState {
     pub(super) c: Vec<f64>,
@@ -66,7 +68,7 @@ impl LinearState {
         (0..steps).for_each(|_| self.settle(linear, multiply(&c_star, &self.c), LOST, None));
     }
 
-    /// c ↦ next / c_∞ᵀnext, or a mean state if that cannot be.
+    /// c ↦ next / c_∞ᵀnext, or a mean state if that is not possible.
     fn settle(&mut self, linear: &Linear, next: Vec<f64>, least: f64, ao: Option<ActionObservation>) {
         let total = dot(&linear.normalizer, &next);
         if total > least && next.iter().all(|x| (x / total).abs() < STATE_BOUND) {

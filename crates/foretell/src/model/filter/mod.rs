@@ -1,4 +1,4 @@
-//! What is believed after a history, one file for each kind of predictor.
+//! The state after a history, one file for each kind of predictor.
 
 mod linear;
 mod latent;

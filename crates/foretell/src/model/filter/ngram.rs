@@ -1,11 +1,12 @@
-//! What n-grams predict: alone, as baselines, and beside another prediction, as a mixture.
+//! Predictions of n-grams: alone, as baselines, and mixed with another prediction.
 
 use crate::data::{Action, ActionObservation, Fingerprints};
 use crate::model::ngram::{NGram, Past};
 use crate::model::predictor::{Frequencies, Model};
 use crate::system::{Predict, Track};
 
-/// How many observations the mixture is worth, beside counts of the whole history, where the n-gram has half the weight.
+/// As a prior for the counts of the whole history, a mixture in which the n-gram has weight ½
+/// counts as this many observations.
 const PRIOR_STRENGTH: f64 = 5.0;
 
 /// P(o | a, past) of the n-gram of a model for every observation seen in training.
@@ -18,7 +19,8 @@ pub(super) fn predict(model: &Model, past: &Past, a: Action, p: &mut [f64]) {
     p.iter_mut().for_each(|p| *p *= 1.0 - unseen);
 }
 
-/// From what another predictor has said to its mixture with the n-gram, of which `smoothed` is the room for its own prediction.
+/// Mixes the prediction `p` of another predictor with that of the n-gram; `smoothed` is scratch
+/// space.
 pub(super) fn mix(model: &Model, past: &Past, a: Action, p: &mut [f64], smoothed: &mut [f64]) {
     let mix = model.params().mix;
     if mix <= 0.0 {
@@ -36,17 +38,20 @@ fn prior_strength(mix: f64) -> f64 {
     PRIOR_STRENGTH * (1.0 - mix) / mix
 }
 
-/// What an n-gram says of one step: enough to mix it with what any model says, with any weight.
+/// The prediction of an n-gram for one step: enough to mix it with that of any model, with any
+/// weight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NGramStep {
     /// P(o | a, past); `None` for an observation that was not seen in training.
     probability: Option<f64>,
-    /// How often the observation, and any, followed the whole history, if that was counted.
+    /// How often the observation, and any observation, followed the whole history, if that history
+    /// was counted.
     whole: Option<[f64; 2]>,
 }
 
 impl NGramStep {
-    /// For each step of an episode; `fingerprints` and `unseen` are those of the alphabet and the logs that the n-gram is of.
+    /// The prediction for each step of an episode; `fingerprints` and `unseen` are those of the
+    /// n-gram's alphabet and logs.
     pub(crate) fn of(ngram: &NGram, fingerprints: &Fingerprints, unseen: f64, steps: &[ActionObservation]) -> Vec<NGramStep> {
         let mut past = Past::new(ngram.length());
         let (actions, symbols) = fingerprints.sizes();
@@ -60,7 +65,8 @@ impl NGramStep {
         steps.iter().map(step).collect()
     }
 
-    /// The probability of a step to which a model gives `p` alone, with the n-gram of weight `mix`.
+    /// The probability of a step whose probability under the model alone is `p`, with weight `mix`
+    /// for the n-gram.
     pub(crate) fn mixed(&self, p: f64, mix: f64, unseen: f64) -> f64 {
         let Some(given) = self.probability.filter(|_| mix > 0.0) else { return p };
         let p = p + mix * (given - p);
@@ -109,7 +115,8 @@ impl Predict for NGramFilter<'_> {
     }
 }
 
-/// All observations seen in training with the same probability: the baseline of knowing nothing.
+/// The uniform distribution over all observations seen in training: the baseline without any
+/// knowledge.
 #[derive(Clone, Debug)]
 pub struct UniformFilter {
     probabilities: Vec<f64>,

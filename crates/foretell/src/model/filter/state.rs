@@ -1,4 +1,5 @@
-//! The state of a model in an episode: a value that the model updates, and both together.
+//! The state of a model in an episode: as a value that the model updates, and together with its
+//! model.
 
 use std::ops::Deref;
 
@@ -12,28 +13,29 @@ use crate::pomdp::BeliefState;
 use crate::rng::Rng;
 use crate::system::{Filter, Predict, Track};
 
-/// What a model believes after a history. It borrows nothing: every call is given the model, which must be the one it was made for.
+/// The state of a model after a history. It borrows nothing: every call takes the model, which must
+/// be the one it was made for.
 #[derive(Clone, Debug)]
 pub struct State {
     kind: Kind,
-    /// Those of an ensemble.
+    /// The states of the other models of an ensemble.
     others: Option<Box<Others>>,
     /// The context that the n-gram needs.
     past: Past,
-    /// What was predicted last, and room for what the n-gram says.
+    /// The last prediction, and scratch space for that of the n-gram.
     probabilities: Vec<f64>,
     smoothed: Vec<f64>,
     ended: bool,
 }
 
-/// The state of what predicts alone.
+/// The state of a single predictor.
 #[derive(Clone, Debug)]
 enum Kind {
     Linear(LinearState),
     Latent(BeliefState),
 }
 
-/// Panics where a state is given another model than its own.
+/// Panics: a state was used with another model than its own.
 fn other_model() -> ! {
     panic!("the state belongs to another model")
 }
@@ -69,17 +71,19 @@ impl State {
         self.ended = false;
     }
 
-    /// P(o ‖ a) for every observation seen in training; with [`PredictiveState::unseen`] they sum to 1.
+    /// P(o ‖ a) for every observation seen in training; their sum with [`PredictiveState::unseen`]
+    /// is 1.
     pub fn predict(&mut self, model: &Model, a: Action) -> &[f64] {
         self.predict_each(model, |state, model| state.predict_mixed(model, a))
     }
 
-    /// What was predicted last.
+    /// The last prediction.
     pub fn prediction(&self) -> &[f64] {
         &self.probabilities
     }
 
-    /// Takes a step into account. After one that ends the episode nothing has a probability, until the next reset.
+    /// Updates the state by a step. After a step that ends the episode all probabilities are 0
+    /// until the next reset.
     pub fn observe(&mut self, model: &Model, ao: ActionObservation) {
         self.each_other(model, |other, model| other.observe(model, ao));
         self.ended |= model.alphabet().observations().get(ao.observation.index()).is_some_and(|o| o.terminal);
@@ -99,13 +103,13 @@ impl State {
         }
     }
 
-    /// Takes an action into account whose observation is missing. The episode goes on.
+    /// Updates the state by an action whose observation is missing. The episode continues.
     pub fn observe_missing(&mut self, model: &Model, a: Action) {
         self.each_other(model, |other, model| other.miss(model, a));
         self.miss(model, a);
     }
 
-    /// The state as numbers: predictions, or the belief over latent states.
+    /// The state as numbers: the predictive state, or the belief over latent states.
     pub fn numbers(&self) -> &[f64] {
         match &self.kind {
             Kind::Linear(state) => &state.c,
@@ -126,7 +130,7 @@ impl State {
         }
     }
 
-    /// Lets every model of an ensemble predict by itself, and combines what they say.
+    /// Predicts with every model of an ensemble, and combines the predictions.
     fn predict_each(&mut self, model: &Model, mut predict: impl FnMut(&mut State, &Model)) -> &[f64] {
         predict(self, model);
         if let (Some(others), Some(ensemble)) = (&mut self.others, model.ensemble()) {
@@ -136,13 +140,13 @@ impl State {
         &self.probabilities
     }
 
-    /// With the n-gram.
+    /// Predicts with the n-gram.
     fn predict_mixed(&mut self, model: &Model, a: Action) {
         self.predict_alone(model, a);
         ngram::mix(model, &self.past, a, &mut self.probabilities, &mut self.smoothed);
     }
 
-    /// Without the n-gram.
+    /// Predicts without the n-gram.
     fn predict_alone(&mut self, model: &Model, a: Action) {
         let (frequencies, p) = (model.frequencies(), &mut self.probabilities);
         let seen = 1.0 - frequencies.unseen;
@@ -164,7 +168,7 @@ impl State {
         }
     }
 
-    /// Takes steps into account that are left to the logging policy.
+    /// Updates the state by steps of the logging policy.
     fn miss_steps(&mut self, model: &Model, steps: usize) {
         match (&mut self.kind, model.predictor().alone()) {
             (Kind::Linear(state), Predictor::Linear(linear)) => state.miss_steps(linear, steps),
@@ -179,8 +183,9 @@ impl State {
 
 /// A [`State`] together with its model, borrowed or shared (`&Model`, `Arc<Model>`).
 ///
-/// Where a linear model gives an observation almost no probability (or none), the state after it cannot be had by
-/// C_ao c / c_∞ᵀC_ao c: the filter is lost. It then takes the mean state after that pair and counts in [`lost`](Self::lost).
+/// If a linear model gives an observation almost no probability (or none), the next state C_ao c /
+/// c_∞ᵀC_ao c is not defined: the filter is lost. It then continues from the mean state after that
+/// pair, and increments [`lost`](Self::lost).
 #[derive(Clone, Debug)]
 pub struct PredictiveState<M> {
     model: M,
@@ -198,23 +203,24 @@ impl<M: Deref<Target = Model> + Clone> PredictiveState<M> {
         &self.model
     }
 
-    /// How often the filter got lost since it was made.
+    /// How often the filter was lost since it was made.
     pub fn lost(&self) -> u64 {
         self.state.lost()
     }
 
-    /// P(o ‖ a) for every observation seen in training; with [`unseen`](Self::unseen) they sum to 1.
+    /// P(o ‖ a) for every observation seen in training; their sum with [`unseen`](Self::unseen) is
+    /// 1.
     pub fn predict(&mut self, a: Action) -> &[f64] {
         self.state.predict(&self.model, a)
     }
 
-    /// What was predicted last.
+    /// The last prediction.
     pub fn prediction(&self) -> &[f64] {
         self.state.prediction()
     }
 
-    /// How uncertain the last prediction is: for each observation the root mean square of how far the models of halves of the logs
-    /// are from it. Empty for a model that is no ensemble.
+    /// Uncertainty of the last prediction: for each observation the root mean square difference
+    /// between it and the models of halves of the logs. Empty for a model that is not an ensemble.
     pub fn spread(&self) -> &[f64] {
         self.state.others.as_ref().map_or(&[], |others| &others.spread)
     }
@@ -224,20 +230,23 @@ impl<M: Deref<Target = Model> + Clone> PredictiveState<M> {
         self.model.frequencies().unseen
     }
 
-    /// Takes an action into account whose observation is missing: c ↦ Σ_o C_ao c, normalised. The episode goes on.
+    /// Updates the state by an action whose observation is missing: c ↦ Σ_o C_ao c, normalised. The
+    /// episode continues.
     pub fn observe_missing(&mut self, a: Action) {
         self.state.observe_missing(&self.model, a);
     }
 
-    /// P(o_1 … o_n ‖ a_1 … a_n) from here on, by the chain rule over [`predict`](Self::predict): a proper distribution.
+    /// P(o_1 … o_n ‖ a_1 … a_n) from here on, by the chain rule over [`predict`](Self::predict): a
+    /// proper distribution.
     pub fn probability_of(&self, test: &[ActionObservation]) -> f64 {
         let mut filter = self.clone();
         test.iter().map(|&ao| filter.update(ao)).product()
     }
 
-    /// P(o at each step of the plan | history ‖ actions), if the episode gets there: observations on the way are not seen.
+    /// P(o at each step of the plan | history ‖ actions), given that the episode lasts that long.
+    /// The observations before that step are unknown.
     ///
-    /// The n-gram, whose context is then unknown, has a say in the first step only.
+    /// The n-gram contributes only to the first step, because its context is unknown afterwards.
     pub fn forecast(&self, plan: &[Action]) -> Vec<Vec<f64>> {
         self.forecast_with_spread(plan).into_iter().map(|(probabilities, _)| probabilities).collect()
     }
@@ -258,7 +267,8 @@ impl<M: Deref<Target = Model> + Clone> PredictiveState<M> {
         forecast
     }
 
-    /// P(o_{t+n} | history ‖ a_{t+n}) with the steps before left to the logging policy: c_∞ᵀ C_ao C_⋆^{n−1} c [H14 §2.3].
+    /// P(o_{t+n} | history ‖ a_{t+n}) where the logging policy takes the steps before: c_∞ᵀ C_ao
+    /// C_⋆^{n−1} c [H14 §2.3].
     pub fn forecast_under_logging_policy(&self, n: usize, a: Action) -> Vec<f64> {
         let mut state = self.state.clone();
         state.miss_steps(&self.model, n.saturating_sub(1));
@@ -266,7 +276,7 @@ impl<M: Deref<Target = Model> + Clone> PredictiveState<M> {
         state.probabilities
     }
 
-    /// Draws the observations that answer a plan; it stops early where one ends the episode.
+    /// Draws the observations that follow a plan; it stops early if one ends the episode.
     pub fn sample(&self, plan: &[Action], rng: &mut Rng) -> Vec<Observation> {
         let mut filter = self.clone();
         let mut drawn = Vec::with_capacity(plan.len());

@@ -1,7 +1,8 @@
 //! Fitted-Q evaluation of a policy for many weightings of the same steps, several at once.
 //!
-//! Each gets the very numbers that [`FittedQ`](crate::plan::fitted_q::FittedQ) gives; but a leaf is looked up once for all of them,
-//! and the trees of an action are asked only where the policy takes it.
+//! Each weighting gives exactly the same numbers as [`FittedQ`](crate::plan::fitted_q::FittedQ).
+//! But a leaf is looked up once for all of them, and the trees of an action are evaluated only
+//! where the policy takes it.
 
 use std::mem;
 
@@ -12,14 +13,14 @@ use crate::data::Action;
 use crate::plan::experience::{Step, Steps};
 use crate::trees::{Leaves, Trees};
 
-/// Weightings that go together: their numbers fill a line of the cache.
+/// Weightings that are processed together: their numbers fill a cache line.
 pub(crate) const LANES: usize = 8;
-/// One number for each of them.
+/// One number for each weighting.
 pub(crate) type Lanes = [f64; LANES];
-/// Rows that one task takes through all trees: their sums stay in the first cache.
+/// Rows that one task takes through all trees: their sums stay in the first-level cache.
 const BLOCK: usize = 256;
 
-/// A policy that is followed, and trees of frozen structure for each of its actions.
+/// A policy to evaluate, and trees of frozen structure for each of its actions.
 pub(crate) struct Following<'f> {
     steps: &'f Steps,
     discount: f64,
@@ -38,10 +39,11 @@ struct Part<'f> {
 }
 
 impl<'f> Following<'f> {
-    /// `actions` are what the policy does in each state; all of them must be among the steps.
+    /// `actions` are the actions of the policy in each state; all of them must occur among the
+    /// steps.
     ///
     /// # Panics
-    /// If the structure is not frozen, or one for all actions.
+    /// If the structure is not frozen, or if there is one forest for all actions.
     pub(crate) fn new(fit: &'f TreeFit, steps: &'f Steps, actions: &[Action], discount: f64) -> Following<'f> {
         assert_eq!(fit.members.len(), steps.actions(), "trees for each action");
         assert_eq!(actions.len(), steps.rows(), "an action for each row");
@@ -50,7 +52,7 @@ impl<'f> Following<'f> {
         Following { steps, discount, parts: members.map(|(a, member)| Part::new(member, a, actions)).collect() }
     }
 
-    /// Q̂ so many steps ahead, in each state, for each of the weightings of the steps.
+    /// Q̂ for `rounds` steps ahead, in each state, for each of the weightings of the steps.
     pub(crate) fn values(&self, weights: impl Fn(usize) -> Lanes, rounds: usize) -> Vec<Lanes> {
         let weighted: Vec<Weighted<'_>> = self.parts.iter().map(|part| Weighted::new(part, &weights)).collect();
         let mut values = vec![[0.0; LANES]; self.steps.rows()];
@@ -61,7 +63,7 @@ impl<'f> Following<'f> {
                 part.update(|i| self.target(&self.steps.list()[i], &before), &mut values);
             }
             if values == before {
-                break; // and would be in all rounds to come
+                break; // and in all later rounds
             }
         }
         values
@@ -93,11 +95,11 @@ impl<'f> Part<'f> {
     }
 }
 
-/// The trees of one action, and how much each of its steps counts.
+/// The trees of one action, and the weights of its steps.
 struct Weighted<'p> {
     part: &'p Part<'p>,
     weights: Vec<Lanes>,
-    /// Their sums in each leaf of all trees, and in all leaves of each tree.
+    /// The sums of weights in each leaf of all trees, and over all leaves of each tree.
     totals: Vec<Lanes>,
     all: Vec<Lanes>,
 }
@@ -106,7 +108,7 @@ impl<'p> Weighted<'p> {
     fn new(part: &'p Part<'p>, weights: impl Fn(usize) -> Lanes) -> Weighted<'p> {
         let mut weights: Vec<Lanes> = part.steps.iter().map(|&i| weights(i)).collect();
         for lane in 0..LANES {
-            // Of steps that all count nothing, all count alike.
+            // If all weights are zero, all steps have the same weight.
             if weights.iter().all(|weights| weights[lane] == 0.0) {
                 weights.iter_mut().for_each(|weights| weights[lane] = 1.0);
             }
@@ -116,7 +118,7 @@ impl<'p> Weighted<'p> {
         Weighted { part, weights, totals: by_tree.concat(), all }
     }
 
-    /// Fits the trees, and asks them for the states in which the policy takes the action.
+    /// Fits the trees, and evaluates them in the states in which the policy takes the action.
     fn update(&self, target: impl Fn(usize) -> Lanes + Sync, values: &mut [Lanes]) {
         let Part { trees, steps, rows, asked, .. } = self.part;
         let weighted = |(&i, weights): (&usize, &Lanes)| {
@@ -136,7 +138,8 @@ impl<'p> Weighted<'p> {
         rows.iter().zip(sums).for_each(|(&row, value)| values[row] = value);
     }
 
-    /// The weighted mean in each leaf of a tree; where nothing counts, that of all.
+    /// The weighted mean in each leaf of a tree; where all weights are zero, that of the whole
+    /// tree.
     fn means(&self, tree: usize, products: &[Lanes]) -> Vec<Lanes> {
         let mut sums = self.part.sums(tree, products);
         let (sum, all) = (sum(&sums), self.all[tree]);
@@ -181,7 +184,7 @@ mod tests {
         let params = TreeParams { trees: 3, ..TreeParams::default() };
         let mut fit = TreeFit::new(&steps, &states, Structure::Frozen, Ensembles::PerAction, &params, Seed(2)).unwrap();
         let actions: Vec<Action> = (0..steps.rows()).map(|row| Action(row as u32 % 7 % 4)).collect();
-        // In lane 0 all count alike; in lane 7 no step that took the first action counts.
+        // In lane 0 all weights are the same; in lane 7 no step with the first action counts.
         let weight = |i: usize, lane: usize| match lane {
             7 if steps.list()[i].action == Action(0) => 0.0,
             _ => (i % (lane + 1)) as f64 + if lane == 0 { 1.0 } else { 0.0 },
