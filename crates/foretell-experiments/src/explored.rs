@@ -1,4 +1,4 @@
-//! Logs of a memoryless policy that explores [H14 §6.3].
+//! Logs of an exploring memoryless policy [H14 §6.3].
 
 use foretell::plan::{FittedQ, Recent, Steps, WindowFit, WindowQ};
 use foretell::system::Exploring;
@@ -7,7 +7,8 @@ use foretell::{Domain, Logs, Seed, Trajectory, domains};
 /// Rounds of fitted-Q.
 const ROUNDS: usize = 100;
 
-/// A memoryless policy that takes every action alike with probability ε; with ε = 1 nothing is learned and all actions are random.
+/// A memoryless policy that takes a uniformly random action with probability ε. With ε = 1 nothing
+/// is learned.
 pub struct Explorer<'d> {
     domain: &'d Domain,
     max_steps: usize,
@@ -16,7 +17,7 @@ pub struct Explorer<'d> {
 }
 
 impl<'d> Explorer<'d> {
-    /// Learned by fitted-Q on the last observation alone, from so many random episodes.
+    /// Learned by fitted-Q on the last observation, from a number of random episodes.
     pub fn learn(
         domain: &'d Domain,
         max_steps: usize,
@@ -34,7 +35,7 @@ impl<'d> Explorer<'d> {
         Ok(Explorer { domain, max_steps, epsilon, memoryless: memoryless.transpose()? })
     }
 
-    /// Logs in which it acts.
+    /// Logs of this policy.
     pub fn logs(&self, episodes: usize, seed: Seed) -> Logs {
         let actions = self.domain.alphabet().actions().len();
         let sampled = match &self.memoryless {

@@ -1,4 +1,4 @@
-//! What the experiments share: their arguments, statistics over seeds, and the files of results.
+//! Common parts of the experiments: arguments, statistics over seeds, and files of results.
 
 mod explored;
 mod pieces;
@@ -14,21 +14,21 @@ use serde_json::{Value, json};
 pub use explored::Explorer;
 pub use pieces::Pieces;
 
-/// What an experiment was asked for: `EXPERIMENT [FOLDER] [WORD…] [--quick] [--checkpoint DIR]`.
+/// Arguments of an experiment: `EXPERIMENT [FOLDER] [WORD…] [--quick] [--checkpoint DIR]`.
 #[derive(Clone)]
 pub struct Arguments {
-    /// Where results go.
+    /// Folder for the results.
     pub folder: PathBuf,
-    /// What else was named.
+    /// Further words.
     pub words: Vec<String>,
-    /// Whether little is enough.
+    /// Whether to run a small version.
     pub quick: bool,
-    /// Where finished pieces are kept until all are, so that the same command goes on after being stopped.
+    /// Folder for finished pieces, so that the same command can resume after it was stopped.
     pub checkpoint: Option<PathBuf>,
 }
 
 impl Arguments {
-    /// Of this process.
+    /// The arguments of this process.
     pub fn read() -> anyhow::Result<Arguments> {
         Arguments::of(std::env::args().skip(1))
     }
@@ -39,7 +39,7 @@ impl Arguments {
         while let Some(argument) = arguments.next() {
             match argument.as_str() {
                 "--quick" => quick = true,
-                "--checkpoint" => checkpoint = Some(arguments.next().context("--checkpoint: name a folder")?.into()),
+                "--checkpoint" => checkpoint = Some(arguments.next().context("--checkpoint needs the name of a folder")?.into()),
                 flag if flag.starts_with("--") => anyhow::bail!("{flag} is not known; known: --quick, --checkpoint DIR"),
                 _ => words.push(argument),
             }
@@ -69,7 +69,7 @@ pub fn draw(folder: &Path, name: &str, figures: &[Figure]) -> anyhow::Result<()>
     ["svg", "png"].iter().try_for_each(|kind| foretell_plots::save(figures, &folder.join(format!("{name}.{kind}"))))
 }
 
-/// What the experiment runs on.
+/// The machine that runs the experiment.
 fn machine() -> Value {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let processors = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -77,7 +77,7 @@ fn machine() -> Value {
     json!({ "system": std::env::consts::OS, "architecture": std::env::consts::ARCH, "cores": cores, "processor": model })
 }
 
-/// Numbers of several seeds.
+/// Statistics over several seeds.
 pub struct OverSeeds {
     /// Their mean.
     pub mean: f64,
@@ -85,9 +85,9 @@ pub struct OverSeeds {
     pub half: f64,
     /// Their standard deviation.
     pub sd: f64,
-    /// The least of them.
+    /// Their minimum.
     pub least: f64,
-    /// The largest of them.
+    /// Their maximum.
     pub largest: f64,
 }
 
@@ -118,7 +118,8 @@ const T95: [f64; 19] = [
     2.101, 2.093,
 ];
 
-/// The quantile for a mean over so many seeds, with one degree of freedom less; that of the normal distribution for more than 20.
+/// The quantile for a mean over `n` seeds, with n − 1 degrees of freedom; that of the normal
+/// distribution for more than 20 seeds.
 fn t95(seeds: usize) -> f64 {
     seeds.checked_sub(2).map_or(0.0, |i| T95.get(i).copied().unwrap_or(1.96))
 }

@@ -1,4 +1,4 @@
-//! Pieces of an experiment, kept in a folder when they are done.
+//! Finished pieces of an experiment, saved in a folder.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -9,20 +9,20 @@ use serde::de::DeserializeOwned;
 
 use crate::Arguments;
 
-/// What finished pieces gave, so that an experiment that was stopped goes on with the next.
+/// Results of finished pieces, so that a stopped experiment resumes with the next one.
 pub struct Pieces {
     checkpoint: Option<Checkpoint>,
     opened: Instant,
 }
 
 impl Pieces {
-    /// Those in the folder of `--checkpoint`. `work` says what is run, with all that its results depend on.
+    /// Opens the folder of `--checkpoint`. `work` is everything that the results depend on.
     pub fn open(arguments: &Arguments, work: &impl Serialize) -> foretell::Result<Pieces> {
         let open = |folder: &PathBuf| Checkpoint::open(folder, work, || true);
         let checkpoint = arguments.checkpoint.as_ref().map(open).transpose()?;
         let pieces = Pieces { checkpoint, opened: Instant::now() };
         if let (true, Some(folder)) = (pieces.go_on(), &arguments.checkpoint) {
-            eprintln!("goes on from {}", folder.display());
+            eprintln!("resuming from {}", folder.display());
         }
         Ok(pieces)
     }
@@ -31,12 +31,12 @@ impl Pieces {
         self.checkpoint.as_ref().is_some_and(Checkpoint::goes_on)
     }
 
-    /// How long all of it took so far, in whole seconds; not known after a stop.
+    /// Total time so far in seconds; unknown after a stop.
     pub fn seconds(&self) -> Option<f64> {
         (!self.go_on()).then(|| self.opened.elapsed().as_secs_f64().round())
     }
 
-    /// The rows of a piece: those that are kept, or else those that `run` gives.
+    /// The rows of a piece: the saved ones, or those that `run` returns.
     pub fn rows<R: Serialize + DeserializeOwned>(
         &mut self,
         name: &str,
@@ -51,13 +51,13 @@ impl Pieces {
         Ok(rows)
     }
 
-    /// Removes them, once the results are written.
+    /// Removes the folder, after the results were written.
     pub fn finish(self) -> foretell::Result<()> {
         self.checkpoint.map_or(Ok(()), Checkpoint::finish)
     }
 }
 
-/// CSV, since there infinities survive as well.
+/// CSV, which can hold infinities.
 fn to_csv<R: Serialize>(rows: &[R]) -> anyhow::Result<Vec<u8>> {
     let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
     rows.iter().try_for_each(|row| writer.serialize(row))?;

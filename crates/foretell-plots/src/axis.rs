@@ -1,18 +1,18 @@
-//! Axes: where numbers are drawn, and which.
+//! Axes: scales and tick labels.
 
 use std::ops::Range;
 
 use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
 use plotters::coord::types::RangedCoordf64;
 
-/// What is on an axis.
+/// An axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// What the numbers are.
+    /// The label, with the unit.
     pub label: String,
-    /// Whether equal ratios are equally far; what is not above zero is left out.
+    /// Whether the scale is logarithmic; numbers that are not positive are then left out.
     pub is_log: bool,
-    /// From where to where, where that is not for the data to say.
+    /// Fixed range; by default that of the data.
     pub range: Option<(f64, f64)>,
 }
 
@@ -27,18 +27,18 @@ impl Axis {
         Axis { is_log: true, ..Axis::new(label) }
     }
 
-    /// A number as it is drawn; none where it cannot be.
+    /// The position of a number; none if it cannot be drawn.
     pub(crate) fn place(&self, value: f64) -> Option<f64> {
         let placed = if self.is_log { value.log10() } else { value };
         placed.is_finite().then_some(placed)
     }
 
-    /// From where to where it goes, with at most so many numbers.
+    /// The range, with a maximum number of ticks.
     pub(crate) fn scale(&self, low: f64, high: f64, most: usize) -> Scale {
         Scale { ticks: self.ticks(low, high, most), range: (low..high).into() }
     }
 
-    /// Where numbers stand, at most so many: round ones.
+    /// Ticks at round numbers, with a maximum count.
     fn ticks(&self, low: f64, high: f64, most: usize) -> Vec<f64> {
         let within = |at: &f64| (low..=high).contains(at);
         if self.is_log {
@@ -58,7 +58,7 @@ impl Axis {
         ((low / step).ceil() as i64..=(high / step).floor() as i64).map(|i| i as f64 * step).collect()
     }
 
-    /// The number drawn there, as text.
+    /// The label of a tick.
     pub(crate) fn text(&self, placed: f64) -> String {
         let value = if self.is_log { 10f64.powf(placed) } else { placed };
         let size = value.abs();
@@ -66,7 +66,7 @@ impl Axis {
             _ if size < 1e-12 => "0".into(),
             _ if !(1e-3..1e6).contains(&size) => format!("{value:.0e}"),
             _ => {
-                // Between powers of ten a logarithmic axis has odd numbers.
+                // Between powers of ten the numbers of a logarithmic axis are not round.
                 let most = if self.is_log { 1 } else { 2 };
                 let digits = (most - size.log10().floor() as i32).clamp(0, 5) as usize;
                 let text = format!("{value:.digits$}");

@@ -5,13 +5,13 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use crate::{Area, Bar, Bars, COLOURS, failed, span};
 
-/// Most numbers on the axis.
+/// Maximum number of ticks.
 const TICKS: usize = 10;
-/// Pixels that a letter of a bar's name takes, about.
+/// Approximate width of a letter of a bar's name, in pixels.
 const LETTER: u32 = 8;
-/// Pixels of the longest name that is not cut.
+/// Maximum width of a bar's name, in pixels.
 const WIDEST: u32 = 330;
-/// Room left and right of the bars, as a share of their range.
+/// Margin left and right of the bars, as a fraction of their range.
 const ROOM: f64 = 0.05;
 
 pub fn draw<B: DrawingBackend>(bars: &Bars, area: &Area<B>) -> anyhow::Result<()>
@@ -27,7 +27,7 @@ where
     let mark = bars.mark.as_ref().and_then(|mark| Some((axis.place(mark.at)?, &mark.name)));
     let ends = bars.bars.iter().filter_map(interval).flat_map(|(_, from, to)| [from, to]);
     let (low, high) = span(ends.chain(mark.iter().map(|(at, _)| *at)), ROOM);
-    // Bars begin at zero, unless that would hide how they differ, or there is no zero.
+    // Bars start at zero, unless that would hide their differences, or the scale has no zero.
     let base = if axis.is_log || low > 0.5 * high { low } else { 0.0 };
     let (low, high) = axis.range.unwrap_or((if low < 0.0 || base == low { low } else { 0.0 }, high.max(base)));
     let base = base.clamp(low, high);

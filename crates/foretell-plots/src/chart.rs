@@ -7,11 +7,11 @@ use crate::{Area, Axis, COLOURS, Chart, Line, Look, failed, span};
 
 /// Length and gap of dashes, in pixels.
 const DASHES: (i32, i32) = (8, 5);
-/// Most numbers on the axes.
+/// Maximum numbers of ticks.
 const X_TICKS: usize = 13;
 const Y_TICKS: usize = 10;
 
-/// A point where it is drawn, and its interval.
+/// The position of a point, and its interval.
 #[derive(Clone, Copy)]
 struct Placed {
     x: f64,

@@ -1,4 +1,4 @@
-//! Pictures: lines and bars with 95 % intervals, one or several side by side, as SVG or PNG.
+//! Plots: lines and bars with 95 % intervals, one or several side by side, as SVG or PNG.
 //!
 //! ```
 //! use foretell_plots::{Axis, Chart, Line, Look, Point, save};
@@ -25,11 +25,11 @@ use plotters::style::{FontStyle, register_font};
 
 pub use axis::Axis;
 
-/// Size of a picture with one figure.
+/// Size of a plot with one figure.
 const SIZE: (u32, u32) = (960, 600);
 /// Width of each of several figures.
 const NARROW: u32 = 760;
-/// Okabe & Ito's colours, which colour-blind readers can tell apart.
+/// Okabe & Ito's colours, which colour-blind readers can distinguish.
 const COLOURS: [RGBColor; 9] = [
     RGBColor(0, 114, 178),
     RGBColor(0, 0, 0),
@@ -45,9 +45,9 @@ const COLOURS: [RGBColor; 9] = [
 /// A point of a line, with half its 95 % interval (0 for none).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// Where.
+    /// Horizontal position.
     pub x: f64,
-    /// How much.
+    /// Vertical position.
     pub y: f64,
     /// Half the interval.
     pub half: f64,
@@ -56,76 +56,76 @@ pub struct Point {
 /// How a line looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
-    /// Drawn through.
+    /// Solid line.
     Line,
-    /// Dashed: for what is compared with.
+    /// Dashed line, for references.
     Dashed,
-    /// Points alone.
+    /// Points only.
     Dots,
 }
 
-/// Points that belong together.
+/// A series of points.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// What they are.
+    /// Its name in the legend.
     pub name: String,
-    /// In order of x.
+    /// Its points, in order of x.
     pub points: Vec<Point>,
-    /// How they look.
+    /// How it is drawn.
     pub look: Look,
 }
 
-/// A place on the axis of numbers, marked by a thin line.
+/// A labelled thin line at a position of an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mark {
-    /// Where.
+    /// The position.
     pub at: f64,
-    /// What is there.
+    /// The label.
     pub name: String,
 }
 
 /// Lines over two axes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
-    /// What it shows.
+    /// The title.
     pub title: String,
-    /// To the right.
+    /// The horizontal axis.
     pub x: Axis,
-    /// Upwards.
+    /// The vertical axis.
     pub y: Axis,
-    /// What is shown.
+    /// The lines.
     pub lines: Vec<Line>,
-    /// Places on the x axis.
+    /// Marks on the x axis.
     pub marks: Vec<Mark>,
 }
 
 /// A bar, with half its 95 % interval (0 for none).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bar {
-    /// What it is of.
+    /// Its name.
     pub name: String,
-    /// How long.
+    /// Its length.
     pub value: f64,
     /// Half the interval.
     pub half: f64,
-    /// Whether it is ours, in another colour than what it is compared with.
+    /// Whether it is our own, which is drawn in another colour than references.
     pub is_own: bool,
 }
 
-/// Bars from the left to the right, one below the other.
+/// Horizontal bars, one below the other.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bars {
-    /// What they show.
+    /// The title.
     pub title: String,
-    /// What their lengths are.
+    /// The axis of their lengths.
     pub axis: Axis,
     /// The bars, from the top.
     pub bars: Vec<Bar>,
-    /// A length to compare with.
+    /// A reference length.
     pub mark: Option<Mark>,
 }
 
-/// Part of a picture.
+/// Part of a plot.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Figure {
     /// Lines.
@@ -146,7 +146,7 @@ impl From<Bars> for Figure {
     }
 }
 
-/// Fails unless the name of a picture ends in .svg or .png.
+/// Fails unless the file name ends in .svg or .png.
 pub fn check_name(path: &Path) -> anyhow::Result<()> {
     kind(path).map(|_| ())
 }
@@ -164,7 +164,7 @@ fn kind(path: &Path) -> anyhow::Result<Kind> {
     }
 }
 
-/// Draws figures side by side into a picture, which appears whole or not at all.
+/// Draws figures side by side and writes the file atomically.
 pub fn save(figures: &[Figure], path: &Path) -> anyhow::Result<()> {
     let kind = kind(path)?;
     let font = epaint_default_fonts::UBUNTU_LIGHT;
@@ -181,7 +181,7 @@ pub fn save(figures: &[Figure], path: &Path) -> anyhow::Result<()> {
         Kind::Svg => draw(figures, &SVGBackend::new(file.path(), size).into_drawing_area())?,
         Kind::Png => draw(figures, &BitMapBackend::new(file.path(), size).into_drawing_area())?,
     }
-    // Temporary files are private; a picture is for everyone who may read the folder.
+    // Temporary files are private by default; a plot gets the permissions of any new file.
     #[cfg(unix)]
     std::fs::set_permissions(file.path(), std::os::unix::fs::PermissionsExt::from_mode(0o644)).map_err(cannot)?;
     file.persist(path).map_err(|e| cannot(e.error))?;
@@ -208,7 +208,7 @@ fn failed<E: std::error::Error + Send + Sync>(error: DrawingAreaErrorKind<E>) ->
     anyhow!("cannot draw: {error}")
 }
 
-/// The least and the largest of some numbers, with some room; something to draw on where there are none.
+/// The minimum and maximum of some numbers, with a margin; an arbitrary range if there are none.
 fn span(values: impl Iterator<Item = f64>, room: f64) -> (f64, f64) {
     let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)));
     if low > high {

@@ -1,4 +1,5 @@
-//! What does a policy learned from few random episodes earn in the classic problems, beside what can be earned?
+//! Returns of policies learned from few random episodes in classic problems, compared with the
+//! optimum.
 //!
 //! `classics FOLDER [FILE.POMDP…] [--quick] [--checkpoint DIR]` writes `classics.csv` (every seed), `classics.md` (means over seeds) and
 //! `classics.json` (what was run) into FOLDER, for the built-in problems and the files named.
@@ -22,9 +23,9 @@ const MAX_STEPS: usize = 30;
 const FIRST_SEED: u64 = 801;
 const SEEDS: u64 = 5;
 const TEST_EPISODES: usize = 5000;
-/// Test episodes are cut where rewards count less than this.
+/// Test episodes are truncated where the discount is below this.
 const NEGLIGIBLE: f64 = 1e-3;
-/// Time for the exact planner; the bounds say how far it came.
+/// Time limit of the exact planner, in seconds; its bounds show how far it came.
 const EXACT_SECONDS: f64 = 30.0;
 
 /// Refined models, the same with rewards as part of observations, and fitted-Q on linear models.
@@ -32,14 +33,14 @@ const POLICIES: [&str; 3] = ["foretell", OBSERVING, FITTED];
 const OBSERVING: &str = "foretell, rewards observed";
 const FITTED: &str = "fitted-Q";
 
-/// A problem, and what can be earned in it.
+/// A problem, and the bounds of its optimal value.
 struct Problem {
     name: String,
     domain: Domain,
     earnings: Earnings,
 }
 
-/// What a random policy earns, and the bounds of what the best does. They depend on the clock.
+/// The value of a random policy, and bounds of the optimal value, which depend on the time limit.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 struct Earnings {
     random: f64,
@@ -47,7 +48,7 @@ struct Earnings {
     upper: f64,
 }
 
-/// What a policy earned with one seed.
+/// The return of a policy with one seed.
 #[derive(Serialize, Deserialize)]
 struct Row {
     problem: String,
@@ -68,7 +69,7 @@ fn main() -> anyhow::Result<()> {
         "exact_seconds": EXACT_SECONDS, "learning": LearnParams::default(), "refinement": RefineParams::default(), "planning": PlanParams::default(),
         "version": env!("CARGO_PKG_VERSION"),
     });
-    // Names of problems need not be those of files.
+    // Names of problems may differ from those of files.
     let files: Vec<Option<String>> = names.iter().map(|name| fs::read(name).ok().map(|bytes| digest(&bytes))).collect();
     let mut pieces = Pieces::open(&arguments, &json!({ "what": manifest, "problems": names, "files": files }))?;
     let started = Instant::now();
@@ -140,12 +141,12 @@ fn csv(rows: &[Row]) -> anyhow::Result<String> {
 fn table(problems: &[Problem], rows: &[Row]) -> anyhow::Result<String> {
     let mut text = format!(
         "Discounted return of policies learned from {EPISODES} random episodes of at most {MAX_STEPS} steps: mean, half a 95 % interval over \
-         seeds, least, and the share that they reach of what the best policy earns above a random one. What is best is bounded by the \
-         exact model; the share is of the lower bound.\n\n"
+         seeds, minimum, and the share of the gain of the best policy over a random one. The value of the best policy is bounded with \
+         the exact model; the share refers to the lower bound.\n\n"
     );
     writeln!(
         text,
-        "| problem | random | best | policy | return | ± | least | share | least share | seconds |\n|{}",
+        "| problem | random | best | policy | return | ± | minimum | share | minimum share | seconds |\n|{}",
         "---|".repeat(10)
     )?;
     for Problem { name, earnings: Earnings { random, lower, upper }, .. } in problems {

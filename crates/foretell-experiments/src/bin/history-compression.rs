@@ -1,8 +1,9 @@
-//! What does compressing histories cost [H14 §6.3, the figure on history compression]?
+//! The cost of compressing histories [H14 §6.3, the figure on history compression].
 //!
-//! `history-compression FOLDER [--quick] [--checkpoint DIR]` writes `history-compression.csv` (every seed), `.md` (means over seeds),
-//! `.json` (what was run), `.svg` and `.png` into FOLDER: the log-likelihood of a model whose tests alone are compressed, less that of
-//! one whose histories are compressed as well, learned from the same logs.
+//! `history-compression FOLDER [--quick] [--checkpoint DIR]` writes `history-compression.csv`
+//! (every seed), `.md` (means over seeds), `.json` (what was run), `.svg` and `.png` into FOLDER:
+//! the log-likelihood of a model with compressed tests only, minus that of a model with compressed
+//! tests and histories, learned from the same logs.
 
 use std::fmt::Write as _;
 
@@ -17,7 +18,7 @@ const MAX_STEPS: usize = 13;
 const FIRST_SEED: u64 = 111;
 const SEEDS: u64 = 10;
 const LOGS: [(&str, f64); 2] = [("ε-greedy", 0.1), ("random", 1.0)];
-/// d_T, and d_H where histories are compressed.
+/// d_T, and d_H if histories are compressed.
 const DIMS: [usize; 3] = [25, 50, 75];
 
 /// Logs, dimension, seed, and the difference by horizon.
@@ -80,7 +81,7 @@ fn at(rows: &[Row], logs: &str, dim: usize, n: usize) -> OverSeeds {
 
 fn table(rows: &[Row]) -> anyhow::Result<String> {
     let mut text = String::from(
-        "Log-likelihood with histories as they are, less that with compressed ones, nats; tests are compressed alike (spherical). \
+        "Log-likelihood with uncompressed histories minus that with compressed histories, nats; tests are compressed in both (spherical). \
          Mean over seeds ± half a 95 % interval.\n\n| logs | dimension |",
     );
     (1..=MAX_STEPS).step_by(3).try_for_each(|n| write!(text, " n = {n} |"))?;

@@ -1,11 +1,12 @@
-//! How far do compressed updates drift from batch learning on ColoredGridWorld [H14 §3.2.2]?
+//! Drift of compressed updates from batch learning on ColoredGridWorld [H14 §3.2.2].
 //!
 //! `incremental-drift FOLDER [tuning] [--quick] [--checkpoint DIR]` learns from the first of ten parts of the logs and adds the others one after
 //! the other, with exact moments and with compressed ones of 1, 2 and 4 times d′ directions. It writes `incremental-drift.csv` (every
 //! seed and update), `.md` (means over seeds after the last) and `.json` (what was run) into FOLDER. `tuning` takes other seeds.
 //!
-//! Drift is measured where bases do not matter: in the probabilities of three steps in a row at a random time,
-//! P(x, y, z) = P(x) · w_zᵀ C_y x̄_x with x̄_x the mean state after x, for all pairs x, y, z. It is ‖P̂ − P‖ / ‖P‖ over all of them.
+//! Drift is measured independently of bases: in the probabilities of three steps in a row at a
+//! random time, P(x, y, z) = P(x) · w_zᵀ C_y x̄_x with x̄_x the mean state after x, for all pairs
+//! x, y, z. It is ‖P̂ − P‖ / ‖P‖ over all of them.
 
 use std::fmt::Write as _;
 use std::time::Instant;
@@ -23,17 +24,17 @@ const PARTS: usize = 10;
 const MAX_STEPS: usize = 13;
 const SEEDS: [u64; 5] = [701, 702, 703, 704, 705];
 const TUNING_SEEDS: [u64; 3] = [751, 752, 753];
-/// Times d′ directions kept; 0 stands for exact moments.
+/// Number of directions kept, in multiples of d′; 0 stands for exact moments.
 const WIDTHS: [usize; 4] = [0, 1, 2, 4];
-/// After how many updates models are looked at.
+/// Numbers of updates after which models are evaluated.
 const SHOWN: [usize; 3] = [1, 3, PARTS - 1];
-/// Held-out episodes on which raw predictions are looked at.
+/// Held-out episodes on which raw predictions are evaluated.
 const LOOKED_AT: usize = 1000;
 
-/// A recipe, d′, the width, and the updates so far; then what came of it.
+/// A recipe, d′, the width and the number of updates; then the results.
 type Row = (String, usize, usize, usize, Outcome);
-/// Drift, log-likelihood at the last horizon and that of batch learning from the same logs, lost steps of a thousand, and the
-/// share of raw predictions below zero.
+/// Drift, log-likelihood at the last horizon and that of batch learning from the same logs, lost
+/// steps per 1000, and the fraction of raw predictions below zero.
 type Outcome = (f64, f64, f64, f64, f64);
 
 fn main() -> anyhow::Result<()> {
@@ -73,7 +74,7 @@ fn recipes(seed: u64) -> Vec<(String, LearnParams)> {
     recipes
 }
 
-/// Logs in parts, together, and those that nothing is learned from.
+/// Logs in parts, all of them together, and held-out logs.
 struct Data {
     parts: Vec<Logs>,
     all: Logs,
@@ -120,7 +121,7 @@ fn run(name: &str, params: &LearnParams, data: &Data) -> anyhow::Result<Vec<Row>
         let score = score(model, &data.held_out, None)?;
         Ok((score.horizons[MAX_STEPS - 1].log_likelihood, 1e3 * score.lost as f64 / score.steps as f64))
     };
-    // Exact updates are batch learning; that is itself looked at after the last.
+    // Exact updates equal batch learning, which is itself evaluated after the last update.
     let theirs = SHOWN.map(|i| if i + 1 == PARTS { &batch } else { &exact[i] });
     let likelihoods = theirs.iter().map(|model| Ok(scored(model)?.0)).collect::<anyhow::Result<Vec<f64>>>()?;
     let mut rows = Vec::new();
@@ -156,16 +157,17 @@ fn three_steps(model: &Model) -> Vec<f64> {
         let state = linear.mean_state(*x).unwrap_or_else(|| vec![0.0; linear.rank()]);
         let share = count as f64 / steps as f64;
         for y in linear.pairs().iter().filter(|y| goes_on(y)) {
-            let operator = linear.operator(*y).expect("the pair was met");
+            let operator = linear.operator(*y).expect("the pair was seen in training");
             let next: Vec<f64> = operator.chunks_exact(state.len()).map(|row| dot(row, &state)).collect();
-            probabilities
-                .extend(linear.pairs().iter().map(|z| share * dot(linear.readout(*z).expect("the pair was met"), &next)));
+            probabilities.extend(
+                linear.pairs().iter().map(|z| share * dot(linear.readout(*z).expect("the pair was seen in training"), &next)),
+            );
         }
     }
     probabilities
 }
 
-/// The share of raw predictions below zero, over all observations that the action taken was met with.
+/// The fraction of raw predictions below zero, over all observations seen with the action.
 fn negative(model: &Model, data: &Data) -> f64 {
     let linear = model.linear().expect(LINEAR);
     let names = &data.alphabet;
@@ -185,7 +187,7 @@ fn negative(model: &Model, data: &Data) -> f64 {
         for ao in z.steps.iter().map_while(|&ao| symbol(ao)) {
             for pair in linear.pairs().iter().filter(|pair| pair.action == ao.action) {
                 all += 1;
-                below += u64::from(dot(linear.readout(*pair).expect("the pair was met"), state.state()) < 0.0);
+                below += u64::from(dot(linear.readout(*pair).expect("the pair was seen in training"), state.state()) < 0.0);
             }
             state.observe(ao);
         }
@@ -209,9 +211,9 @@ fn csv(rows: &[(u64, Row)]) -> anyhow::Result<String> {
 
 fn table(rows: &[(u64, Row)]) -> anyhow::Result<String> {
     let mut text = format!(
-        "Drift of the probabilities of three steps in a row after 1, 3 and {last} updates, and what they cost in log-likelihood at \
-         horizon {MAX_STEPS} against batch learning (negative: worse), nats; mean over seeds, ± 95 % and the worst seed at the last. \
-         Beside them, also after the last, filters lost in 1000 steps and raw predictions below zero, against those of batch learning.\n\n\
+        "Drift of the probabilities of three consecutive steps after 1, 3 and {last} updates, and the difference in log-likelihood at \
+         horizon {MAX_STEPS} to batch learning (negative: worse), nats; mean over seeds, with ± 95 % and the worst seed after the last \
+         update. Also after the last update: lost filters per 1000 steps and raw predictions below zero, compared with batch learning.\n\n\
          | recipe | d′ | kept | drift, 1 | 3 | {last} | nats, 1 | 3 | {last} | ± | worst | lost | batch | below zero | batch |\n\
          |---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
         last = PARTS - 1

@@ -1,4 +1,5 @@
-//! How close to the exact model do learned models come on ColoredGridWorld, and how long do they take [H14 §6.3]?
+//! Gap of learned models to the exact model on ColoredGridWorld, and the time to learn them [H14
+//! §6.3].
 //!
 //! `model-quality FOLDER [--quick] [--checkpoint DIR]` writes `model-quality.csv` (every seed), `model-quality.md` (means with 95 %
 //! intervals over seeds), `model-quality.json` (what was run), and the figures `likelihood-by-horizon` and `build-times` into FOLDER.
@@ -14,12 +15,13 @@ use serde_json::json;
 
 const DOMAIN: &str = "colored-gridworld";
 const EPISODES: usize = 10_000;
-/// Episodes by which the dimension of a projection is chosen.
+/// Validation episodes for choosing the dimension of a projection.
 const VALIDATION: usize = 2000;
 const MAX_STEPS: usize = 13;
 const FIRST_SEED: u64 = 101;
 const SEEDS: u64 = 10;
-/// Who acts in the logs: the paper's memoryless policy with some ε (it does not say which), or nobody.
+/// Behaviour policies of the logs: the paper's memoryless policy with some ε (the paper does not
+/// give it), or random actions.
 const LOGS: [(&str, f64); 2] = [("ε-greedy", 0.1), ("random", 1.0)];
 /// Horizons shown in the table; the CSV has all.
 const SHOWN: [usize; 7] = [1, 2, 3, 4, 7, 10, 13];
@@ -30,7 +32,7 @@ const DEFAULT_DIMS: [usize; 3] = [512, 1024, 2048];
 const MIX: f64 = 0.2;
 const REFINED: &str = "refined";
 const TRUTH: &str = "truth";
-/// Methods in the figures: their names there and in the table, and how they look.
+/// Methods in the figures: their names there and in the table, and how they are drawn.
 const DRAWN: [(&str, &str, Look); 9] = [
     ("refined", REFINED, Look::Line),
     ("exact model", TRUTH, Look::Dashed),
@@ -43,7 +45,8 @@ const DRAWN: [(&str, &str, Look); 9] = [
     ("n-gram of 3", "ngram-3", Look::Dashed),
 ];
 
-/// What a method gave with one kind of logs and one seed: both their names, seconds to learn, and log-likelihood by horizon.
+/// Result of a method with one kind of logs and one seed: names of the logs and the method, seconds
+/// to learn, and log-likelihood by horizon.
 type Row = (String, String, f64, Vec<f64>);
 /// For each kind of logs and method, the scores of each seed: (log-likelihood by horizon, seconds to learn).
 type Results = BTreeMap<String, BTreeMap<String, Vec<(Vec<f64>, f64)>>>;
@@ -92,7 +95,7 @@ fn run(domain: &Domain, seed: u64, less: usize) -> anyhow::Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// What models are learned from, chosen by and tested on.
+/// Logs for training, validation and testing.
 struct Data<'d> {
     domain: &'d Domain,
     train: Logs,
@@ -186,8 +189,8 @@ fn table(results: &Results) -> anyhow::Result<String> {
     for (logs, epsilon) in LOGS {
         let methods = &results[logs];
         let seeds = methods[TRUTH].len();
-        let who = if epsilon < 1.0 { format!(" on a memoryless policy (ε = {epsilon})") } else { " actions".into() };
-        writeln!(text, "## {logs}{who}\n")?;
+        let policy = if epsilon < 1.0 { format!(" on a memoryless policy (ε = {epsilon})") } else { " actions".into() };
+        writeln!(text, "## {logs}{policy}\n")?;
         writeln!(text, "Gap to the exact model, nats, mean over {seeds} seeds (± 95 % at the last horizon). Lower is better.\n")?;
         let horizons: Vec<String> = SHOWN.iter().map(|n| format!("n = {n}")).collect();
         writeln!(text, "| method | {} | ± | largest | seconds to learn |", horizons.join(" | "))?;

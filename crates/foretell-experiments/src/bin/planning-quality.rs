@@ -1,8 +1,8 @@
-//! What do policies earn that were planned from logs alone [H14 §6.4]?
+//! Returns of policies that were planned from logs [H14 §6.4].
 //!
-//! `planning-quality FOLDER [DOMAIN…] [--quick] [--checkpoint DIR]` writes `planning-DOMAIN.csv` (every seed), `.md` (means over seeds),
-//! `.json` (what was run), `.svg` and `.png` into FOLDER, for some domains or all. `--quick` takes two seeds and a fiftieth of the
-//! episodes.
+//! `planning-quality FOLDER [DOMAIN…] [--quick] [--checkpoint DIR]` writes `planning-DOMAIN.csv`
+//! (every seed), `.md` (means over seeds), `.json` (what was run), `.svg` and `.png` into FOLDER,
+//! for some domains or all. `--quick` uses two seeds and 1/50 of the episodes.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -19,11 +19,11 @@ use foretell_plots::{Axis, Bar, Bars, Figure};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Random episodes that policies are planned from, and those of Algorithm 2 in all.
+/// Number of random episodes for planning, and total number of episodes of Algorithm 2.
 const EPISODES: usize = 10_000;
-/// Episodes that the paper plans on, beside those that its models are learned from; baselines have both.
+/// Episodes for planning in the paper, besides those for learning; baselines use both.
 const PAPER_EPISODES: usize = 1000;
-/// Episodes by which the dimensions of the paper's models are chosen.
+/// Validation episodes for choosing the dimensions of the paper's models.
 const VALIDATION: usize = 1000;
 /// d′ of our models.
 const RANK: usize = 20;
@@ -38,44 +38,44 @@ const PAPER_PROJECTIONS: [(&str, Projection); 4] = [
     ("CPSR Rademacher", Projection::Rademacher),
     ("CPSR spherical", Projection::Spherical),
 ];
-/// So many times fewer episodes for a quick look, and rounds of the paper's planner then.
+/// Factor by which a quick run has fewer episodes, and its rounds of the paper's planner.
 const QUICK: usize = 50;
 const QUICK_ROUNDS: usize = 10;
 
-/// A domain, and how it is planned in.
+/// A domain, and the parameters of planning in it.
 struct Setting {
     domain: &'static str,
-    /// Of planning with our recipes.
+    /// Discount of planning with our recipes.
     discount: f64,
-    /// Which sums of rewards are of interest: discounted, plain, or both.
+    /// Which returns are reported: discounted, undiscounted, or both.
     shown: &'static [Kind],
-    /// Whether Algorithm 2 is tried as well.
+    /// Whether Algorithm 2 is run as well.
     chosen_data: bool,
     paper: Paper,
 }
 
-/// What the paper has for a domain [H14 §6.4].
+/// The paper's parameters for a domain [H14 §6.4].
 struct Paper {
     rank: usize,
-    /// Dimensions of which the best is taken.
+    /// Dimensions among which the best is chosen.
     dims: &'static [usize],
     max_test_length: usize,
-    /// Of planning.
+    /// Discount of planning.
     discount: f64,
-    /// Whether uncompressed models are tried.
+    /// Whether uncompressed models are included.
     tpsr: bool,
     /// Its numbers.
     says: &'static str,
 }
 
-/// What is summed of rewards.
+/// How rewards are summed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Discounted,
     Plain,
 }
 
-/// The paper does not say how long tests are in the games.
+/// The paper does not give the length of tests in these games.
 const POCMANS: Paper = Paper { rank: 25, dims: &[250, 500], max_test_length: 4, discount: 0.99999, tpsr: false, says: "" };
 
 const SETTINGS: [Setting; 4] = [
@@ -126,7 +126,7 @@ const SETTINGS: [Setting; 4] = [
     },
 ];
 
-/// What a policy earned with one seed.
+/// The return of a policy with one seed.
 #[derive(Serialize, Deserialize)]
 struct Row {
     domain: String,
@@ -189,7 +189,7 @@ struct Run<'a> {
     setting: &'a Setting,
     domain: &'a Domain,
     seed: u64,
-    /// So many times fewer episodes.
+    /// Factor by which there are fewer episodes.
     less: usize,
 }
 
@@ -249,7 +249,7 @@ impl Run<'_> {
         Logs::memory(self.domain.alphabet().clone(), episodes.to_vec())
     }
 
-    /// The paper's models, learned from random episodes, and planned with on others.
+    /// The paper's models, learned from random episodes; planning uses other episodes.
     fn of_paper(&self, random: &[Trajectory], extra: &[Trajectory]) -> anyhow::Result<Vec<(&'static str, Plan, f64)>> {
         let Paper { rank, dims, max_test_length, discount, tpsr, .. } = self.setting.paper;
         let (train, validation) = (self.logs(random), self.logs(&self.sample(VALIDATION, "validation")));
@@ -302,7 +302,7 @@ impl Run<'_> {
         Ok(plans)
     }
 
-    /// Algorithm 2, which samples for itself.
+    /// Algorithm 2, which samples its own episodes.
     fn of_chosen_data(&self, planning: &PlanParams) -> anyhow::Result<Vec<(&'static str, Plan, f64)>> {
         let mut plans = Vec::new();
         for (name, refine) in [("fitted-Q, Algorithm 2", false), ("foretell, Algorithm 2", true)] {
@@ -345,13 +345,13 @@ fn table(setting: &Setting, rows: &[Row]) -> anyhow::Result<String> {
         let what = if kind == Kind::Discounted { "Discounted" } else { "Undiscounted" };
         writeln!(
             text,
-            "{what} return in {}: mean, standard deviation and least over {seeds} seeds; ± is half a 95 % interval of the mean over \
+            "{what} return in {}: mean, standard deviation and minimum over {seeds} seeds; ± is half a 95 % interval of the mean over \
              seeds.\n",
             setting.domain
         )?;
         writeln!(
             text,
-            "| policy | mean | ± | sd | least | over random | reward a step | seconds |\n|---|---|---|---|---|---|---|---|"
+            "| policy | mean | ± | sd | minimum | over random | reward per step | seconds |\n|---|---|---|---|---|---|---|---|"
         )?;
         let policies = by_policy(rows);
         let over = |rows: &[&Row], of: &dyn Fn(&Row) -> f64| rows.iter().map(|row| of(row)).collect::<OverSeeds>();
@@ -362,7 +362,7 @@ fn table(setting: &Setting, rows: &[Row]) -> anyhow::Result<String> {
             let seconds = over(&rows, &|row| row.seconds).mean;
             let time = if seconds > 0.0 { format!("{seconds:.1}") } else { "–".into() };
             let gain = 100.0 * (mean / random - 1.0);
-            // A share of what is near zero, or below it, says nothing.
+            // A relative gain over a value near or below zero is meaningless.
             let gain = if random > 1.0 { format!("{gain:+.2} %") } else { "–".into() };
             let step = over(&rows, &|row| row.mean_return / row.mean_length).mean;
             let digits = if random.abs() < 1.0 { 3 } else { 1 };
@@ -385,7 +385,7 @@ fn bars(setting: &Setting, kind: Kind, rows: &[Row]) -> Bars {
     Bars {
         title: format!("What policies earn in {}", setting.domain),
         axis: Axis::new(format!("{what} return, with 95 % intervals over seeds")),
-        // Pessimism hardly matters, and the worst single action would squeeze the rest.
+        // Pessimism hardly matters, and the worst single action would flatten the other bars.
         bars: by_policy(rows).into_iter().filter(|(name, _)| !name.contains("pessimism") && *name != SINGLE).map(bar).collect(),
         mark: None,
     }

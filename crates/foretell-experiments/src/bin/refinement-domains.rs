@@ -1,4 +1,5 @@
-//! How well do refined models foretell other domains, beside linear ones, n-grams and the truth where it is known?
+//! Prediction quality of refined models in other domains, compared with linear models, n-grams and
+//! the exact model if there is one.
 //!
 //! `refinement-domains FOLDER [--quick] [--checkpoint DIR]` writes `refinement-domains.csv` (every seed), `.md` (means over seeds) and
 //! `.json` (what was run) into FOLDER.
@@ -18,14 +19,14 @@ const TEST_EPISODES: usize = 2000;
 const FIRST_SEED: u64 = 421;
 const SEEDS: u64 = 5;
 
-/// What one method gave to the observations of whole episodes.
+/// Log-likelihood of whole episodes under one method.
 #[derive(Serialize, Deserialize)]
 struct Row {
     domain: String,
     method: String,
     seed: u64,
     log_likelihood: f64,
-    /// Nats per step behind the truth, where that is known.
+    /// Gap to the exact model, nats per step, if there is one.
     gap: Option<f64>,
     seconds: f64,
 }
@@ -92,8 +93,8 @@ fn csv(rows: &[Row]) -> anyhow::Result<String> {
 
 fn table(rows: &[Row]) -> anyhow::Result<String> {
     let mut text = format!(
-        "ln P(o_1..n || a_1..n) of whole episodes that were held out, models of {EPISODES} random episodes: mean and half a 95 % \
-         interval over seeds, and how far it is behind the truth.\n\n"
+        "ln P(o_1..n || a_1..n) of whole held-out episodes, for models of {EPISODES} random episodes: mean and half a 95 % interval \
+         over seeds, and gap to the exact model.\n\n"
     );
     writeln!(text, "| domain | n | method | log-likelihood | ± | gap, nats per step | seconds |\n|{}", "---|".repeat(7))?;
     for (domain, horizon) in DOMAINS {

@@ -1,7 +1,8 @@
-//! How close to the exact model does refinement come, and how long does it take?
+//! Gap of refined models to the exact model, and the time that refinement takes.
 //!
-//! `refinement-quality FOLDER [--quick] [--checkpoint DIR]` writes `refinement-quality.csv` (every seed), `.md` (means over seeds) and
-//! `.json` (what was run) into FOLDER. Plain EM with dense states from a random start, and the linear model, are beside it.
+//! `refinement-quality FOLDER [--quick] [--checkpoint DIR]` writes `refinement-quality.csv` (every
+//! seed), `.md` (means over seeds) and `.json` (what was run) into FOLDER. Plain EM with dense
+//! states from a random start and the linear model are included for comparison.
 
 use std::fmt::Write as _;
 use std::time::Instant;
@@ -19,7 +20,7 @@ const EPISODES: [usize; 3] = [1000, 3000, 10_000];
 const TEST_EPISODES: usize = 10_000;
 const FIRST_SEED: u64 = 401;
 const SEEDS: u64 = 5;
-/// States and rounds of plain EM, only with the most episodes.
+/// States and rounds of plain EM, which is run only with the largest number of episodes.
 const DENSE: [usize; 2] = [60, 100];
 const DENSE_ROUNDS: usize = 20;
 
@@ -101,10 +102,10 @@ fn csv(rows: &[Row]) -> anyhow::Result<String> {
 
 fn table(rows: &[Row]) -> anyhow::Result<String> {
     let mut text = format!(
-        "Gap to the exact model of {DOMAIN} at horizon {MAX_STEPS}, nats, on {TEST_EPISODES} other episodes: mean, half a 95 % interval \
-         over seeds, and the largest. Seconds are from logs in memory to the model.\n\n"
+        "Gap to the exact model of {DOMAIN} at horizon {MAX_STEPS}, nats, on {TEST_EPISODES} held-out episodes: mean, half a 95 % \
+         interval over seeds, and maximum. Seconds are from logs in memory to the model.\n\n"
     );
-    writeln!(text, "| episodes | method | gap | ± | largest | states | seconds |\n|---|---|---|---|---|---|---|")?;
+    writeln!(text, "| episodes | method | gap | ± | maximum | states | seconds |\n|---|---|---|---|---|---|---|")?;
     let mut kinds: Vec<(usize, &str)> = rows.iter().map(|row| (row.episodes, row.method.as_str())).collect();
     kinds.sort_by_key(|kind| kind.0);
     kinds.dedup();

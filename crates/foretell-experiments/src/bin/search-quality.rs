@@ -1,4 +1,5 @@
-//! Does a search find parameters that predict fresh logs at least as well as `default`, and what does it cost?
+//! Whether a search finds parameters that predict new logs at least as well as `default`, and its
+//! cost.
 //!
 //! `search-quality FOLDER [FILE.POMDP…] [--quick] [--checkpoint DIR]` writes `search-quality.csv` (every seed), `search-quality.md` (means
 //! over seeds) and `search-quality.json` (what was run) into FOLDER, for built-in domains and the files named.
@@ -16,29 +17,30 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 const BUILT_IN: [&str; 3] = ["colored-gridworld", "tiger", "amm-cpsr"];
-/// Steps of the logs that are searched with, and of fresh ones that tell how good what was found is.
+/// Steps of the logs for the search, and of new logs for the test.
 const STEPS: usize = 100_000;
 const FRESH_STEPS: usize = 200_000;
-/// Longer episodes are cut.
+/// Longer episodes are truncated.
 const LONGEST: usize = 50;
 const FIRST_SEED: u64 = 901;
 const SEEDS: u64 = 5;
-/// Seconds of a search, as by default on the command line.
+/// Time limit of a search in seconds, the default of the command line.
 const BUDGET: f64 = 60.0;
-/// What is measured side by side: so many candidates of these dimensions and ranks, and learning with each dimension twice.
+/// Cost comparison: all candidates of these dimensions and ranks together, and learning with each
+/// dimension twice.
 const DIMS: [usize; 5] = [128, 256, 512, 768, 1024];
 const RANKS: [usize; 10] = [2, 4, 6, 8, 12, 16, 24, 32, 40, 48];
 const COST_DOMAIN: &str = "colored-gridworld";
 
-/// What came of one seed.
+/// Result of one seed.
 #[derive(Serialize, Deserialize)]
 struct Row {
     domain: String,
     seed: u64,
-    /// Nats per step of fresh logs.
+    /// Nats per step of new logs.
     default: f64,
     found: f64,
-    /// Of the gain that is the difference of the two, and what the search had promised.
+    /// Standard error of their difference, and the gain that the search estimated.
     error: f64,
     promised: f64,
     candidates: usize,
@@ -46,7 +48,7 @@ struct Row {
     parameters: String,
 }
 
-/// How long candidates took, and separate learning.
+/// Time of all candidates together, and of separate learning.
 #[derive(Serialize, Deserialize)]
 struct Cost {
     candidates: usize,
@@ -154,9 +156,9 @@ fn csv(rows: &[Row]) -> anyhow::Result<String> {
 
 fn table(rows: &[Row], cost: &Cost, steps: usize) -> anyhow::Result<String> {
     let mut text = format!(
-        "Log-likelihood of fresh logs, nats per step, learned from {steps} steps with `default` and with what a search of at most {BUDGET} s found. Means over seeds (± 95 %); least is the worst seed.\n\n"
+        "Log-likelihood of new logs, nats per step, learned from {steps} steps with `default` and with the parameters found by a search of at most {BUDGET} s. Means over seeds (± 95 %); minimum is the worst seed; estimated is the gain by the search's own cross-validation.\n\n"
     );
-    text.push_str("| domain | default | found | gain | ± | least | promised | candidates | seconds |\n|---|---|---|---|---|---|---|---|---|\n");
+    text.push_str("| domain | default | found | gain | ± | minimum | estimated | candidates | seconds |\n|---|---|---|---|---|---|---|---|---|\n");
     for of_domain in rows.chunk_by(|x, y| x.domain == y.domain) {
         let mean = |of: &dyn Fn(&Row) -> f64| -> OverSeeds { of_domain.iter().map(of).collect() };
         let gain = mean(&|row| row.found - row.default);

@@ -1,8 +1,9 @@
-//! How sparse are the observable matrices, and what would they need uncompressed [H14 §4.2, §6.3]?
+//! Sparsity of the observable matrices, and the cost of uncompressed models [H14 §4.2, §6.3].
 //!
-//! `sparsity FOLDER [--quick]` writes `sparsity.csv`, `sparsity.md` and `sparsity.json` (what was run) into FOLDER: for each domain how many
-//! tests and histories random logs have, the share of entries of P_{T,H} and P_{T,ao,H} that are not zero, the memory that dense
-//! matrices would take, and how long learning an uncompressed model takes from sparse ones.
+//! `sparsity FOLDER [--quick]` writes `sparsity.csv`, `sparsity.md` and `sparsity.json` (what was
+//! run) into FOLDER: for each domain the numbers of tests and histories in random logs, the
+//! fraction of non-zero entries of P_{T,H} and P_{T,ao,H}, the memory of dense matrices, and the
+//! time to learn an uncompressed model from sparse ones.
 
 use std::fmt::Write as _;
 use std::time::Instant;
@@ -14,13 +15,13 @@ use serde_json::json;
 
 const EPISODES: usize = 10_000;
 const SEED: u64 = 121;
-/// Domains, the longest tests and d′, as the paper has them where it tells.
+/// Domains, the longest tests and d′, as in the paper where it gives them.
 const SETTINGS: [(&str, usize, usize); 5] =
     [("colored-gridworld", 7, 5), ("amm-cpsr", 4, 10), ("s-pocman", 4, 25), ("pocman", 1, 25), ("pocman", 4, 25)];
-/// What the paper's machine had.
+/// Memory of the paper's machine, in GiB.
 const PAPER_MEMORY: f64 = 8.0;
 
-/// What was found for a domain.
+/// Results for a domain.
 struct Row {
     domain: &'static str,
     max_test_length: usize,
@@ -87,12 +88,12 @@ fn csv(rows: &[Row]) -> anyhow::Result<String> {
 
 fn table(rows: &[Row], episodes: usize) -> anyhow::Result<String> {
     let mut text = format!(
-        "Random logs of {episodes} episodes, prefix histories. Shares are of entries that are not zero; GiB are those of a dense P_TH of \
-         doubles (the paper's machine had {PAPER_MEMORY}); seconds are to learn an uncompressed model (TPSR) from sparse matrices.\n\n"
+        "Random logs of {episodes} episodes, prefix histories. Percentages are fractions of non-zero entries; GiB is the size of a dense \
+         P_TH of doubles (the paper's machine had {PAPER_MEMORY}); TPSR is the time to learn an uncompressed model from sparse matrices.\n\n"
     );
     writeln!(
         text,
-        "| domain | tests up to | tests | histories | follow a history, mean / most | P_TH | P_T,ao,H | dense GiB | TPSR, s |"
+        "| domain | longest test | tests | histories | tests per history, mean / maximum | P_TH | P_T,ao,H | dense GiB | TPSR, s |"
     )?;
     writeln!(text, "|---|---|---|---|---|---|---|---|---|")?;
     for row in rows {

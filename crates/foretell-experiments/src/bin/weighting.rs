@@ -1,8 +1,9 @@
-//! What do propensities help where logs were not made blindly?
+//! The benefit of propensity weights where actions were not chosen independently of observations.
 //!
-//! `weighting FOLDER [DOMAIN…] [--quick] [--checkpoint DIR]` writes `weighting.csv` (every seed), `.md` (means over seeds) and `.json` (what
-//! was run) into FOLDER. An agent plans; logs in which it acts, but every action alike with probability ε, are learned from; what is
-//! learned foretells logs in which every action is taken alike.
+//! `weighting FOLDER [DOMAIN…] [--quick] [--checkpoint DIR]` writes `weighting.csv` (every seed),
+//! `.md` (means over seeds) and `.json` (what was run) into FOLDER. The training logs are of an
+//! agent's policy that takes a uniformly random action with probability ε. The test logs are of
+//! uniformly random actions.
 
 use std::fmt::Write as _;
 use std::time::Instant;
@@ -26,7 +27,7 @@ const RECIPES: [&str; 3] = ["default", "paper", "refined"];
 const WEIGHTINGS: [(&str, Weighting); 3] =
     [("none", Weighting::None), ("next", Weighting::Next), ("propensity", Weighting::Propensity)];
 
-/// How far one model is behind the exact one on blind logs.
+/// Gap of one model to the exact one on logs of uniformly random actions.
 #[derive(Serialize, Deserialize)]
 struct Row {
     domain: String,
@@ -88,7 +89,7 @@ fn run(name: &str, domain: &Domain, seed: u64, less: usize) -> anyhow::Result<Ve
     Ok(rows)
 }
 
-/// What an agent plans.
+/// The plan of an agent.
 fn plan(domain: &Domain, seed: u64, less: usize) -> anyhow::Result<Plan> {
     let params = AgentParams { episodes: AgentParams::default().episodes / less, ..AgentParams::default() };
     let learning = LearnParams { seed, ..agent::learning() };
@@ -103,7 +104,7 @@ fn model(recipe: &str, weighting: Weighting, training: &Logs, seed: u64) -> fore
     if recipe == "refined" { refine(&model, training, &RefineParams::default()) } else { Ok(model) }
 }
 
-/// Nats behind the exact model over whole episodes.
+/// Gap to the exact model over whole episodes, nats.
 fn gap(model: &Model, test: &Logs, domain: &Domain) -> foretell::Result<f64> {
     let score = score(model, test, domain.pomdp())?;
     let last = domain.horizon - 1;
@@ -121,8 +122,8 @@ fn csv(rows: &[Row]) -> anyhow::Result<String> {
 
 fn table(names: &[&str], rows: &[Row]) -> anyhow::Result<String> {
     let mut text = format!(
-        "Nats behind the exact model over whole episodes of blind logs ({TEST_EPISODES}), learned from {EPISODES} episodes of an \
-         agent that takes every action alike with probability ε: mean and half a 95 % interval over {SEEDS} seeds.\n\n"
+        "Gap to the exact model, nats, over {TEST_EPISODES} whole episodes of uniformly random actions, learned from {EPISODES} episodes \
+         of an agent that takes a uniformly random action with probability ε: mean and half a 95 % interval over {SEEDS} seeds.\n\n"
     );
     let columns: Vec<String> = WEIGHTINGS.iter().map(|(weighting, _)| format!("{weighting} | ±")).collect();
     writeln!(text, "| domain | ε | recipe | {} |\n|{}", columns.join(" | "), "---|".repeat(3 + 2 * WEIGHTINGS.len()))?;
