@@ -21,8 +21,8 @@ pub fn likelihood(score: &Score) -> Figure {
     lines.extend(score.truth.iter().map(|truth| line("truth", truth, Look::Dashed)));
     // Uniform and action-only predictions are so much worse that they would flatten the other
     // lines.
-    let beside = score.baselines.iter().filter(|(name, _)| !["uniform", "ngram-0"].contains(&name.as_str()));
-    lines.extend(beside.map(|(name, scores)| line(name, scores, Look::Line)));
+    let compared = score.baselines.iter().filter(|(name, _)| !["uniform", "ngram-0"].contains(&name.as_str()));
+    lines.extend(compared.map(|(name, scores)| line(name, scores, Look::Line)));
     Figure::from(Chart {
         title: "Log-likelihood of held-out logs by horizon".into(),
         x: Axis::new("horizon n (steps)"),

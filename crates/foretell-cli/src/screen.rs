@@ -153,6 +153,6 @@ mod tests {
         assert_eq!(drawn(&map(0, 0)), ["  ☻", "", ""]);
         assert_eq!(drawn(&map(4, 4)), ["", "      ☻", ""]);
         assert_eq!(drawn(&map(8, 8)), ["       ██", "       ██", "      ☻██"]);
-        assert_eq!(drawn("a@P"), [" a@P", "", ""], "the name of a state is no map");
+        assert_eq!(drawn("a@P"), [" a@P", "", ""], "the name of a state is not a map");
     }
 }

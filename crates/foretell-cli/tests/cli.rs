@@ -69,7 +69,7 @@ fn samples_of_the_future_depend_on_the_seed_only() {
 }
 
 #[test]
-fn logs_of_another_system_are_told_from_new_ones() {
+fn logs_of_another_system_give_a_warning() {
     let folder = Folder::with_model();
     let warning = "are these logs of the same system?";
     assert!(!folder.ok(&["score", "model.safetensors", "heldout.csv"]).contains(warning));

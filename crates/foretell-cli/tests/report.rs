@@ -17,12 +17,13 @@ fn page(folder: &Folder, args: &[&str]) -> Value {
 }
 
 #[test]
-fn a_page_tells_of_a_model_what_score_and_inspect_tell() {
+fn a_page_about_a_model_agrees_with_score_and_inspect() {
     let folder = Folder::with_model();
-    let told = page(&folder, &["model.safetensors", "--logs", "heldout.csv", "--truth", "colored-gridworld", "--episodes", "2"]);
+    let page_data =
+        page(&folder, &["model.safetensors", "--logs", "heldout.csv", "--truth", "colored-gridworld", "--episodes", "2"]);
     let score = parsed(&folder.ok(&["score", "model.safetensors", "heldout.csv", "--truth", "colored-gridworld", "--json"]));
     let seen = parsed(&folder.ok(&["inspect", "heldout.csv", "--json"]));
-    let foresight = &told["foresight"]["here"];
+    let foresight = &page_data["foresight"]["here"];
     assert_eq!(foresight["per_step"], score["per_step"]);
     let line = |name: &str| {
         let lines = foresight["lines"].as_array().unwrap();
@@ -38,15 +39,15 @@ fn a_page_tells_of_a_model_what_score_and_inspect_tell() {
     assert_eq!(line("action only"), enough(&score["baselines"]["ngram-0"]));
     assert_eq!(line("uniform"), enough(&score["baselines"]["uniform"]));
     assert_eq!(foresight["calibration"][3]["observed"], score["calibration"][3]["observed"]);
-    let in_logs = &told["data"]["here"];
+    let in_logs = &page_data["data"]["here"];
     assert_eq!((&in_logs["episodes"], &in_logs["lengths"]), (&seen["episodes"], &seen["lengths"]));
     assert_eq!(in_logs["files"][0]["name"], "heldout.csv");
-    assert_eq!(told["episodes"]["here"]["list"].as_array().unwrap().len(), 2);
-    assert_eq!((&told["kind"], &told["spectrum"]["rank"]), (&json!("model"), &json!(8)));
+    assert_eq!(page_data["episodes"]["here"]["list"].as_array().unwrap().len(), 2);
+    assert_eq!((&page_data["kind"], &page_data["spectrum"]["rank"]), (&json!("model"), &json!(8)));
     let last = line("this model").as_array().unwrap().last().unwrap()["log_likelihood"].as_f64().unwrap();
-    let headline = told["headlines"][0]["value"].as_str().unwrap();
+    let headline = page_data["headlines"][0]["value"].as_str().unwrap();
     assert_eq!(headline, format!("{last:.2} nats").replace('-', "−"));
-    let rank = told["parameters"][0]["list"].as_array().unwrap().iter().find(|p| p["flag"] == "--rank").unwrap();
+    let rank = page_data["parameters"][0]["list"].as_array().unwrap().iter().find(|p| p["flag"] == "--rank").unwrap();
     assert_eq!(rank["value"], "8");
 }
 
@@ -55,11 +56,11 @@ fn a_page_says_how_to_get_what_it_does_not_hold() {
     let folder = Folder::with_model();
     let said = folder.ok(&["report", "model.safetensors", "-o", "page.html"]);
     assert!(said.contains("missing from the page:") && said.contains("--logs LOGS"), "{said}");
-    let told = data(&String::from_utf8(folder.read("page.html")).unwrap());
+    let page_data = data(&String::from_utf8(folder.read("page.html")).unwrap());
     for part in ["foresight", "episodes", "data"] {
-        assert!(told[part]["missing"].as_str().unwrap().contains("--logs"), "{part}");
+        assert!(page_data[part]["missing"].as_str().unwrap().contains("--logs"), "{part}");
     }
-    assert!(told.get("earned").is_none(), "a model earns nothing");
+    assert!(page_data.get("earned").is_none(), "a model earns nothing");
     let full = folder.ok(&["report", "model.safetensors", "--logs", "heldout.csv", "-o", "page.html"]);
     assert!(!full.contains("missing from the page"), "{full}");
 }
@@ -86,8 +87,8 @@ fn names_of_logs_cannot_become_part_of_a_page() {
         (0..120).map(|i| format!("{},{},{},{}\n", i / 4, i % 4, ["go", "stay"][i % 2], [nasty, "wall"][i % 3 / 2])).collect();
     folder.write("nasty.csv", format!("episode_id,step,action,observation\n{rows}"));
     folder.ok(&[&["learn", "nasty.csv", "-o", "model.safetensors"], &SMALL[..]].concat());
-    let told = page(&folder, &["model.safetensors", "--logs", "nasty.csv"]);
-    assert_eq!(told["data"]["here"]["observations"]["shown"][0][0], nasty);
+    let page_data = page(&folder, &["model.safetensors", "--logs", "nasty.csv"]);
+    assert_eq!(page_data["data"]["here"]["observations"]["shown"][0][0], nasty);
     let html = String::from_utf8(folder.read("page.html")).unwrap();
     assert_eq!(html.matches("</script>").count(), 2, "the data and our own");
     let (_, rest) = html.split_once("type=\"application/json\">").unwrap();
@@ -99,7 +100,7 @@ fn a_policy_is_shown_at_work_and_beside_others() {
     let folder = Folder::with_model();
     folder.ok(&["plan", "model.safetensors", "walks.csv", "-o", "policy.safetensors", "--rounds", "5", "--trees", "4"]);
     let flags = ["--domain", "colored-gridworld", "--test-episodes", "200", "--seed", "3"];
-    let told = page(&folder, &[&["policy.safetensors"], &flags[..]].concat());
+    let page_data = page(&folder, &[&["policy.safetensors"], &flags[..]].concat());
     let earned = parsed(&folder.ok(&[
         "evaluate",
         "policy.safetensors",
@@ -111,17 +112,17 @@ fn a_policy_is_shown_at_work_and_beside_others() {
         "3",
         "--json",
     ]));
-    let policies = told["earned"]["here"]["policies"].as_array().unwrap();
+    let policies = page_data["earned"]["here"]["policies"].as_array().unwrap();
     let named = |name: &str| policies.iter().find(|p| p["policy"] == name).unwrap_or_else(|| panic!("{name}"));
     assert_eq!(named("foretell")["mean_return"], earned["mean_return"], "as evaluate has it");
     named("random");
     named("QMDP, knows the model");
-    let played = &told["episodes"]["here"];
+    let played = &page_data["episodes"]["here"];
     let trace = folder.ok(&["watch", "policy.safetensors", "--domain", "colored-gridworld", "--seed", "3"]);
     let (_, row) =
         trace.lines().map(|line| line.split_once("1  ")).find_map(|row| row.filter(|(n, _)| n.trim().is_empty())).unwrap();
     assert_eq!(played["list"][0]["steps"][0]["action"].as_str(), row.split_whitespace().next(), "as watch has it: {trace}");
-    assert!(told["estimates"]["missing"].as_str().unwrap().contains("--logs"));
+    assert!(page_data["estimates"]["missing"].as_str().unwrap().contains("--logs"));
 
     let beside = page(&folder, &["policy.safetensors", "--logs", "heldout.csv", "--test-episodes", "200"]);
     assert!(beside["estimates"]["here"]["fitted_q"]["value"].is_number() && beside["earned"]["missing"].is_string());
@@ -139,25 +140,25 @@ fn a_policy_is_shown_at_work_and_beside_others() {
 }
 
 #[test]
-fn a_run_is_told_with_its_policy_while_that_is_there_and_the_same() {
+fn a_run_is_reported_with_its_policy_if_that_exists_unchanged() {
     let folder = Folder::new();
     let quick = ["--agent-rounds", "2", "--episodes", "401", "--test-episodes", "100", "--refine", "false"];
     let run = folder.ok(&[&["agent", "tiger", "-o", "policy.safetensors", "--json"], &quick[..]].concat());
     folder.write("run.json", &run);
-    let (told, run) = (page(&folder, &["run.json"]), parsed(&run));
-    assert_eq!(told["kind"], "run");
-    assert_eq!(told["earned"]["here"]["policies"], run["policies"]);
-    assert_eq!((&told["rounds"], told["rounds"][1]["episodes"].as_u64()), (&run["rounds"], Some(401)));
-    assert_eq!(told["episodes"]["here"]["acted"], true);
-    let titles: Vec<&str> = told["parameters"].as_array().unwrap().iter().map(|g| g["title"].as_str().unwrap()).collect();
+    let (page_data, run) = (page(&folder, &["run.json"]), parsed(&run));
+    assert_eq!(page_data["kind"], "run");
+    assert_eq!(page_data["earned"]["here"]["policies"], run["policies"]);
+    assert_eq!((&page_data["rounds"], page_data["rounds"][1]["episodes"].as_u64()), (&run["rounds"], Some(401)));
+    assert_eq!(page_data["episodes"]["here"]["acted"], true);
+    let titles: Vec<&str> = page_data["parameters"].as_array().unwrap().iter().map(|g| g["title"].as_str().unwrap()).collect();
     assert_eq!(titles, ["Sampling", "Planning", "Learning"]);
     let piped = parsed(&folder.piped(&["report", "-", "--json"], run.to_string().as_bytes()));
-    assert_eq!(piped["earned"], told["earned"]);
+    assert_eq!(piped["earned"], page_data["earned"]);
 
     let policy = folder.read("policy.safetensors");
     folder.write("policy.safetensors", &policy[..policy.len() - 1]);
     let alone = page(&folder, &["run.json"]);
-    assert_eq!(alone["earned"], told["earned"]);
+    assert_eq!(alone["earned"], page_data["earned"]);
     assert!(alone["episodes"]["missing"].as_str().unwrap().contains("agent -o POLICY"), "another policy is not its own");
     assert!(alone.get("data").is_none() && alone.get("foresight").is_none());
 }

@@ -1,7 +1,7 @@
-"""The ecologist's question: which sites of a flyway to protect, where the sea rises unseen (adaptive migratory management).
+"""Which sites of a flyway should be protected while the sea level, which is hidden, rises? (Adaptive migratory management.)
 
-First from 5000 random histories of 50 years, without the model of the birds; then adaptively, where each round of management is planned
-with what the rounds before have taught.
+First from 5000 random histories of 50 years, without a model of the birds; then adaptively, where each round of management is planned
+from the data of all earlier rounds.
 """
 
 import foretell as ft

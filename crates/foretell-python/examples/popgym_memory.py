@@ -8,7 +8,7 @@ warnings.filterwarnings("ignore")
 
 
 def train(env, episodes: int, **learning):
-    """A policy from random play, and what it earns beside random play."""
+    """A policy planned from random play, and its return compared with random play."""
     logs = ft.gymnasium.record(env, episodes=episodes, seed=1)
     policy = ft.plan(ft.learn(logs, refine=True, **learning), logs)
     earned = ft.evaluate(policy, env, episodes=200, seed=2)
@@ -22,7 +22,7 @@ def main() -> None:
     from popgym.envs.multiarmed_bandit import MultiarmedBandit
     from popgym.envs.repeat_previous import RepeatPrevious
 
-    # Say which suit was seen two cards ago. Past cards tell nothing of the next, only of what will be earned: rewards must be observed.
+    # Say which suit was seen two cards ago. Past cards carry no information about the next, only about rewards: rewards must be observed.
     train(RepeatPrevious(num_decks=1, k=2), episodes=1000, observe_reward=True)
     train(MultiarmedBandit(num_bandits=4, episode_length=50), episodes=1000)
 

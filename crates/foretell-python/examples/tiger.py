@@ -1,4 +1,4 @@
-"""Behind one of two doors is a tiger: listen, then open the other. From random logs to a policy that knows when it has heard enough."""
+"""Behind one of two doors is a tiger: listen, then open the other. From random logs to a policy that opens a door once the evidence suffices."""
 
 import foretell as ft
 
@@ -7,7 +7,7 @@ model = ft.learn(logs, refine=True)
 policy = ft.plan(model, logs, discount=0.95)
 
 run = policy.start()
-print("does        expects of listening, left, right")
+print("action      values of listen, open-left, open-right")
 for heard in ["growl-left", "growl-right", "growl-left", "growl-left"]:
     print(f"{run.action:<11}", "  ".join(f"{value:8.2f}" for value in run.values.values()), "  hears", heard)
     run.observe(heard)

@@ -1,4 +1,4 @@
-//! Systems to act in.
+//! Simulated systems to act in.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -59,32 +59,32 @@ impl Domain {
         self.domain.alphabet().observations().iter().map(|symbol| symbol.terminal).collect()
     }
 
-    /// How many states the exact model has, where there is one.
+    /// Number of states of the exact model, if there is one.
     #[getter]
     fn states(&self) -> Option<usize> {
         self.domain.pomdp().map(|pomdp| pomdp.states().len())
     }
 
-    /// The exact model in Cassandra's format, where there is one.
+    /// The exact model in Cassandra's format, if there is one.
     fn pomdp(&self) -> Option<String> {
         self.domain.pomdp().map(|pomdp| pomdp.to_cassandra())
     }
 
-    /// The exact model as arrays, where there is one.
+    /// The exact model as arrays, if there is one.
     fn tables<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         self.domain.pomdp().map(|pomdp| tables(py, pomdp)).transpose()
     }
 
-    /// The system itself, at work.
+    /// A simulation of the system.
     fn environment(&self, seed: u64) -> Simulator {
         Simulator::new(self.domain.environment(), seed)
     }
 }
 
-/// A system at work.
+/// A running system.
 #[pyclass(module = "foretell", name = "Simulator")]
 pub struct Simulator {
-    /// Python's objects go from thread to thread.
+    /// Behind a mutex, since Python may use an object from any thread.
     world: Mutex<Box<dyn Environment + Send>>,
     rng: Rng,
 }
@@ -105,7 +105,7 @@ impl Simulator {
 
 #[pymethods]
 impl Simulator {
-    /// Begins an episode; with a seed, always the same one.
+    /// Starts an episode; with a seed, always the same one.
     #[pyo3(signature = (seed = None))]
     fn reset(&mut self, seed: Option<u64>) {
         if let Some(seed) = seed {
@@ -114,12 +114,12 @@ impl Simulator {
         self.with(|world, rng| world.reset(rng));
     }
 
-    /// Takes an action, by number; returns the number of the observation and the reward.
+    /// Takes an action, given by index; returns the index of the observation and the reward.
     fn step(&mut self, a: u32) -> PyResult<(u32, f64)> {
         self.with(|world, rng| {
             let actions = world.alphabet().actions().len();
             if a as usize >= actions {
-                let problem = format!("there is no action {a}: they are numbered from 0 to {}", actions - 1);
+                let problem = format!("action {a} does not exist; actions are numbered from 0 to {}", actions - 1);
                 return Err(PyIndexError::new_err(problem));
             }
             let Outcome { observation, reward } = world.step(Action(a), rng);
@@ -133,7 +133,7 @@ impl Simulator {
     }
 }
 
-/// The built-in domains: their names, and the steps after which their episodes are cut.
+/// The built-in domains: their names, and the steps after which their episodes are truncated.
 #[pyfunction]
 pub fn built_in() -> Vec<(String, usize)> {
     domains::all().into_iter().map(|domain| (domain.name, domain.horizon)).collect()

@@ -1,4 +1,4 @@
-//! What paths stand for.
+//! Paths of logs, models and policies.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,13 +8,13 @@ use pyo3::prelude::*;
 
 use crate::error::raised;
 
-/// Files that a path stands for: itself, the logs in a folder, or what matches a pattern.
+/// The files of a path: itself, the logs in a folder, or the files that match a pattern.
 #[pyfunction]
 pub fn expanded(path: PathBuf) -> PyResult<Vec<PathBuf>> {
     expand(&path).map_err(raised)
 }
 
-/// What a file holds: "model" or "policy", if it is one of ours.
+/// The kind of a file: "model" or "policy", if foretell wrote it.
 #[pyfunction]
 pub fn kind_of(path: PathBuf) -> PyResult<Option<String>> {
     let bytes = fs::read(&path).map_err(foretell::Error::io("read", &path)).map_err(raised)?;

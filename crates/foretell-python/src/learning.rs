@@ -1,4 +1,4 @@
-//! From logs to models, and how good these are.
+//! Learning models from logs, and scoring them.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -20,7 +20,7 @@ use crate::model::Model;
 use crate::parameters::recipe;
 use crate::task::{self, Task};
 
-/// The recipe of that name, with changes.
+/// The preset of that name, with overrides.
 fn learning(preset: &str, given: &Bound<'_, PyDict>) -> PyResult<LearnParams> {
     let params = overrides::<LearnOverrides>(given)?.apply(recipe(preset, LearnParams::default, LearnParams::paper)?);
     params.validate().map_err(raised)?;
@@ -138,7 +138,9 @@ pub fn update(
 #[pyfunction]
 pub fn merge(py: Python<'_>, models: Vec<Bound<'_, Model>>) -> PyResult<Model> {
     let all = models.iter().map(|model| moments_of(model.get())).collect::<PyResult<Vec<_>>>()?;
-    let Some((first, others)) = all.split_first() else { return Err(PyValueError::new_err("no models were given")) };
+    let Some((first, others)) = all.split_first() else {
+        return Err(PyValueError::new_err("merge needs at least one model; give the models as arguments"));
+    };
     let (mut moments, others): (Moments, Vec<_>) = ((**first).clone(), others.to_vec());
     task::run(py, None, move |_| {
         for other in others {
@@ -150,7 +152,7 @@ pub fn merge(py: Python<'_>, models: Vec<Bound<'_, Model>>) -> PyResult<Model> {
 
 fn moments_of(model: &Model) -> PyResult<Arc<Moments>> {
     model.moments.clone().ok_or_else(|| {
-        PyValueError::new_err("the model keeps no moments, so nothing can be added to it; learn it with keep_moments=True")
+        PyValueError::new_err("the model keeps no moments, so no logs can be added to it; learn it with keep_moments=True")
     })
 }
 
@@ -164,7 +166,7 @@ pub fn score<'py>(
     let (model, logs) = (model.get().model.clone(), logs.get().logs.clone());
     let truth = truth.map(|truth| truth.get().domain.clone());
     if let Some(domain) = truth.as_ref().filter(|domain| domain.pomdp().is_none()) {
-        return Err(PyValueError::new_err(format!("{} has no exact model to compare with", domain.name)));
+        return Err(PyValueError::new_err(format!("truth: {} has no exact model to compare with", domain.name)));
     }
     let score = task::run(py, None, move |_| scoring(&model, &logs, truth.as_ref().and_then(|domain| domain.pomdp())))?;
     dict(py, &score)
@@ -182,7 +184,7 @@ pub fn search<'py>(
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     if !(budget >= 0.0 && budget.is_finite()) {
-        return Err(PyValueError::new_err(format!("budget = {budget}: give seconds, or 0 for as long as it takes")));
+        return Err(PyValueError::new_err(format!("budget = {budget}: give a number of seconds, or 0 for no limit")));
     }
     let base = learning(preset, params)?;
     let fixed = overrides::<LearnOverrides>(params)?;

@@ -1,4 +1,5 @@
-//! The Python package's native part: it converts, calls the library without the GIL, and converts back.
+//! The native module of the Python package: it converts arguments, calls the library without the
+//! GIL, and converts the results.
 
 mod convert;
 mod domain;
@@ -16,7 +17,7 @@ mod task;
 
 use pyo3::prelude::*;
 
-/// Foretell's library as Python sees it; the package `foretell` says what it is for.
+/// The library for the package `foretell`, which documents it.
 #[pymodule]
 mod _native {
     #[pymodule_export]

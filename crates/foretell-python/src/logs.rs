@@ -17,10 +17,10 @@ use crate::error::raised;
 use crate::names::name;
 use crate::task;
 
-/// What tables in memory are called in errors.
+/// The name of tables in memory in errors.
 const TABLE: &str = "the table";
 
-/// Episodes to learn from: those of files, read when they are needed, or those in memory.
+/// Episodes to learn from: in files, which are read when needed, or in memory.
 #[pyclass(frozen, module = "foretell", name = "Logs")]
 pub struct Logs {
     pub logs: foretell::Logs,
@@ -78,7 +78,7 @@ impl Logs {
     #[staticmethod]
     fn from_files(paths: Vec<PathBuf>, skip_bad_episodes: bool) -> PyResult<Logs> {
         let logs = foretell::Logs::files(paths, options(skip_bad_episodes));
-        logs.open(Alphabet::default()).map_err(raised)?; // says at once what is no log
+        logs.open(Alphabet::default()).map_err(raised)?; // reports invalid files at once
         Ok(logs.into())
     }
 
@@ -88,7 +88,7 @@ impl Logs {
         let columns = columns.iter().map(|(name, values)| Ok((name.extract::<String>()?, column(&values)?)));
         let columns = columns.collect::<PyResult<Vec<_>>>()?;
         let batch = RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true)));
-        let batch = batch.map_err(|e| PyValueError::new_err(format!("columns do not make a table: {e}")))?;
+        let batch = batch.map_err(|e| PyValueError::new_err(format!("the columns do not form a table: {e}")))?;
         from_batches(py, vec![batch], skip_bad_episodes)
     }
 
@@ -96,9 +96,11 @@ impl Logs {
     #[staticmethod]
     fn from_arrow(py: Python<'_>, table: &Bound<'_, PyAny>, skip_bad_episodes: bool) -> PyResult<Logs> {
         let capsule = table.call_method0("__arrow_c_stream__")?;
-        let capsule = capsule.cast::<PyCapsule>().map_err(|_| PyTypeError::new_err("__arrow_c_stream__ gave no capsule"))?;
+        let capsule =
+            capsule.cast::<PyCapsule>().map_err(|_| PyTypeError::new_err("__arrow_c_stream__ did not return a capsule"))?;
         let pointer = capsule.pointer_checked(Some(c"arrow_array_stream"))?;
-        // SAFETY: the interface says what a capsule of that name points to; the reader takes it over and marks it as taken.
+        // SAFETY: the interface defines what a capsule of that name points to; the reader takes ownership and marks it as
+        // released.
         let reader = unsafe { RecordBatchStreamReader::from_raw(pointer.as_ptr().cast::<FFI_ArrowArrayStream>()) };
         let broken = |e| PyValueError::new_err(format!("the table cannot be read: {e}"));
         let reader = reader.map_err(broken)?;
@@ -110,7 +112,7 @@ impl Logs {
         from_batches(py, batches, skip_bad_episodes)
     }
 
-    /// What is in them.
+    /// Their summary.
     fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         dict(py, self.summarised(py)?)
     }
@@ -122,20 +124,21 @@ impl Logs {
         }
     }
 
-    /// Names of the actions, in the order in which they are met.
+    /// Names of the actions, in order of first occurrence.
     #[getter]
     fn actions(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         Ok(self.summarised(py)?.actions.iter().map(|action| action.name.clone()).collect())
     }
 
-    /// Names of the observations, in the order in which they are met.
+    /// Names of the observations, in order of first occurrence.
     #[getter]
     fn observations(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let symbol = |o: &ObservationCount| ObservationSymbol { name: o.name.clone(), terminal: o.terminal }.to_string();
         Ok(self.summarised(py)?.observations.iter().map(symbol).collect())
     }
 
-    /// One row for each step: numbers of episode, step, action and observation, rewards (NaN where there is none), and how episodes end.
+    /// One row for each step: indices of episode, step, action and observation, rewards (NaN if
+    /// missing), and how episodes end.
     fn columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let loaded = self.loaded(py)?;
         let rows: usize = loaded.episodes.iter().map(|z| z.steps.len()).sum();
@@ -173,21 +176,21 @@ impl Logs {
         Ok(columns)
     }
 
-    /// Some of the episodes, by their numbers.
+    /// Some of the episodes, by index.
     fn take(&self, py: Python<'_>, episodes: PyReadonlyArray1<'_, i64>) -> PyResult<Logs> {
         let loaded = self.loaded(py)?;
         let all = loaded.episodes.len();
         let one = |&i: &i64| {
             let episode = usize::try_from(i).ok().and_then(|i| loaded.episodes.get(i)).cloned();
             episode.ok_or_else(|| {
-                PyIndexError::new_err(format!("there is no episode {i}: they are numbered from 0 to {}", all.max(1) - 1))
+                PyIndexError::new_err(format!("there is no episode {i}; episodes are numbered from 0 to {}", all.max(1) - 1))
             })
         };
         let episodes = episodes.as_array().iter().map(one).collect::<PyResult<_>>()?;
         Ok(Logs::of(loaded.alphabet.clone(), episodes))
     }
 
-    /// These episodes and those of others, one after the other.
+    /// These episodes followed by those of others.
     fn joined(&self, py: Python<'_>, others: Vec<Bound<'_, Logs>>) -> PyResult<Logs> {
         let all: Vec<_> = [self.logs.clone()].into_iter().chain(others.iter().map(|other| other.get().logs.clone())).collect();
         task::run(py, None, move |_| {
@@ -203,7 +206,8 @@ impl Logs {
         })
     }
 
-    /// The same episodes, where actions that were never taken are known as well, in this order.
+    /// The same episodes, with these actions in this order, including actions that were never
+    /// taken.
     fn with_actions(&self, py: Python<'_>, names: Vec<String>) -> PyResult<Logs> {
         let logs = self.logs.clone();
         task::run(py, None, move |_| {
@@ -217,7 +221,7 @@ impl Logs {
         })
     }
 
-    /// Writes them to a file, by its extension as CSV, JSON Lines or Parquet.
+    /// Writes them to a file; its extension selects CSV, JSON Lines or Parquet.
     fn write(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let logs = self.logs.clone();
         task::run(py, None, move |task| {
@@ -234,7 +238,7 @@ impl Logs {
     }
 }
 
-/// Columns of a table that play no part, by name.
+/// Names of the columns of a table that are ignored.
 #[pyfunction]
 pub fn unused_columns(names: Vec<String>) -> PyResult<Vec<String>> {
     let unused = foretell::log::unused_columns(TABLE, &names).map_err(raised)?;
@@ -246,20 +250,20 @@ fn from_batches(py: Python<'_>, batches: Vec<RecordBatch>, skip_bad_episodes: bo
     Ok(task::run(py, None, move |_| foretell::Logs::table(TABLE, batches, options))?.into())
 }
 
-/// A column of whole numbers, numbers, truth values or names.
+/// A column of integers, floats, booleans or names.
 fn column(values: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
     if let Ok(values) = values.extract::<PyReadonlyArray1<'_, i64>>() {
         return Ok(Arc::new(values.as_array().iter().copied().collect::<Int64Array>()));
     }
     if let Ok(values) = values.extract::<PyReadonlyArray1<'_, f64>>() {
-        // What is not a number is missing.
+        // NaN stands for a missing value.
         return Ok(Arc::new(values.as_array().iter().map(|x| Some(*x).filter(|x| !x.is_nan())).collect::<Float64Array>()));
     }
     if let Ok(values) = values.extract::<PyReadonlyArray1<'_, bool>>() {
         return Ok(Arc::new(values.as_array().iter().map(|b| Some(*b)).collect::<BooleanArray>()));
     }
     let list = values.call_method0("tolist").unwrap_or_else(|_| values.clone());
-    let list = list.cast::<PyList>().map_err(|_| PyTypeError::new_err("a column is a NumPy array or a list"))?;
+    let list = list.cast::<PyList>().map_err(|_| PyTypeError::new_err("a column must be a NumPy array or a list"))?;
     let cell = |value: Bound<'_, PyAny>| if value.is_none() { Ok(None) } else { name(&value).map(Some) };
     Ok(Arc::new(list.iter().map(cell).collect::<PyResult<StringArray>>()?))
 }

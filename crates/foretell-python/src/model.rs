@@ -1,4 +1,4 @@
-//! Models, and their states in an episode.
+//! Models, and their states during an episode.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::names::{action, observation, shown};
 use crate::tables::tables;
 use crate::task;
 
-/// What bytes in memory are called in errors.
+/// The name of bytes in memory in errors.
 const BYTES: &str = "these bytes";
 
 /// A learned model.
@@ -42,7 +42,7 @@ impl Model {
 
 #[pymethods]
 impl Model {
-    /// Reads a model, with its moments if it has any.
+    /// Reads a model, with its moments, if any.
     #[staticmethod]
     fn load(path: PathBuf) -> PyResult<Model> {
         let model = Arc::new(foretell::Model::load(&path).map_err(raised)?);
@@ -50,7 +50,7 @@ impl Model {
         Ok(Model { model, moments: moments.map(Arc::new) })
     }
 
-    /// Writes the model, with its moments if it has any.
+    /// Writes the model, with its moments, if any.
     fn save(&self, path: PathBuf) -> PyResult<()> {
         match &self.moments {
             Some(moments) => self.model.save_with_moments(moments, path),
@@ -59,7 +59,7 @@ impl Model {
         .map_err(raised)
     }
 
-    /// What `save` writes.
+    /// The bytes that `save` writes.
     fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         let bytes = match &self.moments {
             Some(moments) => self.model.to_bytes_with_moments(moments),
@@ -111,7 +111,8 @@ impl Model {
         PyArray1::from_slice(py, self.linear().spectrum())
     }
 
-    /// Episodes and steps that it was learned from, and bad episodes that were dropped.
+    /// Numbers of episodes and steps that it was learned from, and of bad episodes that were
+    /// skipped.
     #[getter]
     fn trained_on(&self) -> (u64, u64, u64) {
         let origin = self.model.origin();
@@ -124,25 +125,25 @@ impl Model {
         self.moments.as_ref().map(|moments| if moments.is_exact() { "exact" } else { "compressed" })
     }
 
-    /// Models that are averaged, 1 if it is no ensemble.
+    /// Number of averaged models; 1 if it is not an ensemble.
     #[getter]
     fn members(&self) -> usize {
         1 + self.model.ensemble().map_or(0, |ensemble| ensemble.members.len())
     }
 
-    /// How many states the POMDP has, if it was refined.
+    /// Number of states of the POMDP, if it is refined.
     #[getter]
     fn states(&self) -> Option<usize> {
         self.model.latent().map(|latent| latent.pomdp.states().len())
     }
 
-    /// Whether the POMDP knows rewards.
+    /// Whether the POMDP has rewards.
     #[getter]
     fn has_rewards(&self) -> bool {
         self.model.latent().is_some_and(|latent| latent.pomdp.has_rewards())
     }
 
-    /// Whether rewards tell more of the state than its observations do.
+    /// Whether rewards carry information about the state that observations lack.
     #[getter]
     fn wants_rewards_observed(&self) -> bool {
         self.model.latent().is_some_and(|latent| latent.wants_rewards_observed())
@@ -158,7 +159,7 @@ impl Model {
         self.model.latent().map(|latent| tables(py, &latent.pomdp)).transpose()
     }
 
-    /// The linear model alone.
+    /// The linear model only.
     #[pyo3(name = "linear")]
     fn without_refinement(&self) -> Model {
         let model = Arc::new((*self.model).clone().without_ensemble().without_refinement());
@@ -171,7 +172,7 @@ impl Model {
         Ok(Model { model, moments: self.moments.clone() })
     }
 
-    /// What made its symbols of measurements.
+    /// How measurements were mapped to its symbols.
     #[getter]
     fn encoding(&self) -> Option<&str> {
         self.model.origin().encoding.as_deref()
@@ -181,11 +182,11 @@ impl Model {
         Model { model: Arc::new((*self.model).clone().with_encoding(encoding)), moments: self.moments.clone() }
     }
 
-    /// The POMDP of a refined model, at work.
+    /// A simulation of the POMDP of a refined model.
     fn environment(&self, seed: u64) -> PyResult<Simulator> {
         match self.model.latent() {
             Some(latent) => Ok(Simulator::new(Box::new(PomdpEnvironment::new(Arc::new(latent.pomdp.clone()))), seed)),
-            None => Err(PyValueError::new_err("the model is linear, and no POMDP; refine it first")),
+            None => Err(PyValueError::new_err("the model is linear, not a POMDP; refine it first with foretell.refine")),
         }
     }
 
@@ -201,7 +202,7 @@ impl Model {
         PyArray1::from_slice(py, self.linear().normalizer())
     }
 
-    /// C_ao, if the pair was met.
+    /// C_ao, if the pair was seen in training.
     #[pyo3(signature = (a, o, *, terminated = false, reward = None))]
     fn operator<'py>(
         &self,
@@ -223,13 +224,13 @@ impl Model {
     }
 }
 
-/// An action, what answered it, and the reward where observations tell it.
+/// An action, the observation that followed, and the reward where it is part of observations.
 type Rewarded<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Option<f64>);
 
-/// Steps drawn or forecast up to which Python may wait: some milliseconds.
+/// Number of sampled or forecast steps up to which the GIL is kept: some milliseconds.
 const FEW_STEPS: u64 = 10_000;
 
-/// The state of a model in an episode.
+/// The state of a model during an episode.
 #[pyclass(module = "foretell", name = "Filter", skip_from_py_object)]
 #[derive(Clone)]
 pub struct Filter {
@@ -253,17 +254,17 @@ impl Filter {
 
 #[pymethods]
 impl Filter {
-    /// The same state, to go on with apart from this one.
+    /// An independent copy of the state.
     fn copy(&self) -> Filter {
         self.clone()
     }
 
-    /// Begins an episode.
+    /// Starts an episode.
     fn reset(&mut self) {
         self.state.reset();
     }
 
-    /// Takes a step into account; returns the probability that the observation was given.
+    /// Updates the state with a step; returns the predicted probability of the observation.
     #[pyo3(signature = (a, o, *, terminated = false, reward = None))]
     fn update(&mut self, a: &Bound<'_, PyAny>, o: &Bound<'_, PyAny>, terminated: bool, reward: Option<f64>) -> PyResult<f64> {
         let alphabet = self.state.model().alphabet();
@@ -271,7 +272,7 @@ impl Filter {
         Ok(self.state.update(ao))
     }
 
-    /// Takes an action into account whose observation is missing.
+    /// Updates the state with an action whose observation is missing.
     fn update_missing(&mut self, a: &Bound<'_, PyAny>) -> PyResult<()> {
         let a = action(self.state.model().alphabet(), a)?;
         self.state.observe_missing(a);
@@ -284,25 +285,26 @@ impl Filter {
         Ok(PyArray1::from_slice(py, self.state.predict(a)))
     }
 
-    /// How far the models of halves of the logs are from what was predicted last; empty without an ensemble.
+    /// Deviation of the models of halves of the logs from the last prediction; empty without an
+    /// ensemble.
     #[getter]
     fn spread<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         PyArray1::from_slice(py, self.state.spread())
     }
 
-    /// What is left for observations that were never met.
+    /// Probability of observations that were not seen in training.
     #[getter]
     fn unseen(&self) -> f64 {
         self.state.unseen()
     }
 
-    /// How often an observation came that the model held impossible.
+    /// How often the model assigned probability zero to an observation.
     #[getter]
     fn lost(&self) -> u64 {
         self.state.lost()
     }
 
-    /// The state: predictions, or the belief of a refined model.
+    /// The predictive state, or the belief of a refined model.
     #[getter]
     fn state_vector<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         PyArray1::from_slice(py, self.state.state())
@@ -313,7 +315,7 @@ impl Filter {
         Ok(self.state.probability_of(&self.pairs(test)?))
     }
 
-    /// One row for each action of a plan: the probability of every observation then.
+    /// One row for each action of a sequence: the probabilities of the observations after it.
     fn forecast<'py>(&self, py: Python<'py>, actions: Vec<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let plan = self.plan(actions)?;
         let rows = if plan.len() as u64 <= FEW_STEPS {
@@ -325,7 +327,7 @@ impl Filter {
         PyArray2::from_vec2(py, &rows).map_err(|e| PyValueError::new_err(e.to_string()))
     }
 
-    /// Observations that might answer a plan, by number, drawn `n` times.
+    /// `n` sampled sequences of observations, by index, that may follow the actions.
     fn sample(&self, py: Python<'_>, actions: Vec<Bound<'_, PyAny>>, n: u64, seed: u64) -> PyResult<Vec<Vec<u32>>> {
         let (plan, seed) = (self.plan(actions)?, Seed(seed).stream("predict"));
         let steps = n.saturating_mul(plan.len() as u64);
@@ -337,11 +339,11 @@ impl Filter {
         }
         let filter = self.copy();
         task::run(py, None, move |task| {
-            let told = |i| {
+            let sampled_one = |i| {
                 task.tell("drawing", i, Some(n));
                 drawn(&filter, i)
             };
-            Ok((0..n).map(told).collect())
+            Ok((0..n).map(sampled_one).collect())
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Names of actions and observations as Python gives them.
+//! Names of actions and observations, from Python objects.
 
 use foretell::{Action, Alphabet, Error, Observation, ObservationSymbol};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -7,12 +7,13 @@ use pyo3::types::{PyList, PyString, PyTuple};
 
 use crate::error::raised;
 
-/// Between the parts of a name that is made of several, as in files.
+/// Separates the parts of a composite name, as in files.
 const SEPARATOR: &str = "|";
-/// What is shown behind the name of an observation that ends the episode.
+/// Appended to the name of an observation that ends the episode.
 const END: &str = " [end]";
 
-/// The name of a symbol: a string as it is, a whole number or a truth value as in files, a tuple, list or array of these joined.
+/// The name of a symbol: a string unchanged, an integer or boolean as in files; a tuple, list or
+/// array of these is joined.
 pub fn name(symbol: &Bound<'_, PyAny>) -> PyResult<String> {
     if let Ok(text) = symbol.cast::<PyString>() {
         return text.extract();
@@ -21,7 +22,7 @@ pub fn name(symbol: &Bound<'_, PyAny>) -> PyResult<String> {
         let parts = symbol.try_iter()?.map(|part| name(&part?)).collect::<PyResult<Vec<_>>>()?;
         return Ok(parts.join(SEPARATOR));
     }
-    // Of NumPy: arrays become lists, and scalars Python's own.
+    // NumPy arrays become lists, and NumPy scalars become Python scalars.
     if let Ok(plain) = symbol.call_method0("tolist") {
         return name(&plain);
     }
@@ -34,12 +35,12 @@ pub fn name(symbol: &Bound<'_, PyAny>) -> PyResult<String> {
     match symbol.extract::<f64>() {
         Ok(number) if number.is_finite() && number.fract() == 0.0 => Ok((number + 0.0).to_string()),
         _ => {
-            Err(PyTypeError::new_err(format!("{} is no name: give a string, a whole number, or a tuple of them", symbol.repr()?)))
+            Err(PyTypeError::new_err(format!("{} is not a name; give a string, an integer, or a tuple of these", symbol.repr()?)))
         }
     }
 }
 
-/// [`name`], for what Python names itself.
+/// [`name`] for the Python part of the package.
 #[pyfunction]
 pub fn name_of(symbol: &Bound<'_, PyAny>) -> PyResult<String> {
     name(symbol)
@@ -50,29 +51,29 @@ pub fn action(alphabet: &Alphabet, symbol: &Bound<'_, PyAny>) -> PyResult<Action
     action_named(alphabet, &name(symbol)?)
 }
 
-/// The same, where the name is known to be one.
+/// The same for a name that is known.
 pub fn action_named(alphabet: &Alphabet, name: &str) -> PyResult<Action> {
     let known = || alphabet.actions().iter().map(String::as_str);
     alphabet.action(name).ok_or_else(|| raised(Error::unknown("action", name, known())))
 }
 
-/// The observation of that name, which ends the episode or does not; one beyond the alphabet if it was never met. `wall [end]`, as
-/// it is shown, ends it whatever is said.
+/// The observation of that name, terminal or not; an index beyond the alphabet if it was not seen
+/// in training. A name with the suffix ` [end]` is always terminal.
 pub fn observation(alphabet: &Alphabet, symbol: &Bound<'_, PyAny>, terminal: bool, reward: Option<f64>) -> PyResult<Observation> {
     let name = name(symbol)?;
     let ends = name.strip_suffix(END).filter(|_| alphabet.observation(&name).is_none());
     let symbol = ObservationSymbol { name: ends.unwrap_or(&name).to_string(), terminal: terminal || ends.is_some() };
     let known = match reward {
-        // By its name alone it may be one that tells the reward already.
+        // The name may already include the reward.
         _ if !alphabet.observes_rewards() => alphabet.same_observation(&symbol),
         Some(reward) => alphabet.same_observation(&symbol.with_reward(reward)),
         None if symbol.split_reward().is_some() => alphabet.same_observation(&symbol),
-        None => return Err(PyValueError::new_err("observations of this model tell rewards: give the reward as well")),
+        None => return Err(PyValueError::new_err("observations of this model include rewards; give the reward as well")),
     };
     Ok(known.unwrap_or(Observation(alphabet.observations().len() as u32)))
 }
 
-/// Observations as they are shown: those that end an episode have ` [end]` behind.
+/// Names of observations for display: ` [end]` is appended to those that end an episode.
 pub fn shown(alphabet: &Alphabet) -> Vec<String> {
     alphabet.observations().iter().map(ToString::to_string).collect()
 }

@@ -1,4 +1,4 @@
-//! The parameters of verbs, as the library declares them.
+//! The parameters of functions, as declared by the library.
 
 use foretell::{AgentParams, LearnParams, PlanParams, RefineParams};
 use pyo3::exceptions::PyValueError;
@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use crate::convert::dict;
 
-/// The recipe of that name.
+/// The preset of that name.
 pub fn recipe<P>(preset: &str, default: impl Fn() -> P, paper: impl Fn() -> P) -> PyResult<P> {
     match preset {
         "default" => Ok(default()),
@@ -15,7 +15,7 @@ pub fn recipe<P>(preset: &str, default: impl Fn() -> P, paper: impl Fn() -> P) -
     }
 }
 
-/// The parameters of a verb: their names, and what they mean.
+/// The parameters of a function: their names and meanings.
 #[pyfunction]
 pub fn parameters(verb: &str) -> PyResult<Vec<(&'static str, &'static str)>> {
     match verb {
@@ -27,7 +27,7 @@ pub fn parameters(verb: &str) -> PyResult<Vec<(&'static str, &'static str)>> {
     }
 }
 
-/// The values that the parameters of a verb have unless others are given.
+/// The default values of the parameters of a function.
 #[pyfunction]
 pub fn defaults<'py>(py: Python<'py>, verb: &str) -> PyResult<Bound<'py, PyAny>> {
     match verb {

@@ -1,4 +1,4 @@
-//! From models to policies, and what these earn.
+//! Planning with models, and evaluating policies.
 
 use std::time::Instant;
 
@@ -25,7 +25,7 @@ use crate::parameters::recipe;
 use crate::policy::Policy;
 use crate::task;
 
-/// The policy, and the only reward that the logs have, if there is but one.
+/// The policy, and the reward of every step, if all are the same.
 #[pyfunction]
 pub fn plan(
     py: Python<'_>,
@@ -66,7 +66,7 @@ pub fn evaluate_in<'py>(
     dict(py, &returns)
 }
 
-/// What logs say, and whether the two estimates agree.
+/// The estimates from logs, and whether they agree.
 #[derive(Serialize)]
 struct ByLogs {
     max_steps: usize,
@@ -137,11 +137,11 @@ pub fn sample(
             }
         };
         let sampled = domains::sample_with(&domain, policy, episodes, max_steps, Seed(seed));
-        let told = sampled.enumerate().map(|(i, z)| {
+        let with_progress = sampled.enumerate().map(|(i, z)| {
             task.tell("sampling", i as u64 + 1, Some(episodes as u64));
             z
         });
-        Ok(Logs::of(domain.alphabet().clone(), told.collect()))
+        Ok(Logs::of(domain.alphabet().clone(), with_progress.collect()))
     })
 }
 
@@ -152,7 +152,8 @@ fn agent_params(preset: &str, given: &Bound<'_, PyDict>) -> PyResult<AgentParams
     Ok(params)
 }
 
-/// What an agent outside of our domains needs to know: its parameters, the episodes of each round, and the rank of its models.
+/// Parameters of an agent in a Gymnasium environment: its own, the number of episodes of each
+/// round, and the rank of its models.
 #[pyfunction]
 pub fn agent_recipe<'py>(
     py: Python<'py>,
@@ -164,7 +165,8 @@ pub fn agent_recipe<'py>(
     Ok((dict(py, &params)?, shares, recipe(preset, agents::learning, LearnParams::paper)?.rank))
 }
 
-/// An agent in a domain: its policy, all episodes that it sampled, and what each round promised.
+/// Runs an agent in a domain: its policy, all sampled episodes, and the estimated value of each
+/// round.
 #[pyfunction]
 #[pyo3(signature = (domain, preset, params, policy, observe_reward, pessimism, discount, seed, progress))]
 #[expect(clippy::too_many_arguments, reason = "Python names them")]
@@ -202,7 +204,7 @@ pub fn agent(
     })
 }
 
-/// What can be earned with an exact model.
+/// Bounds on the optimal value in an exact model.
 #[derive(Serialize)]
 struct Solved {
     discount: f64,
@@ -243,7 +245,7 @@ pub fn solve<'py>(
         }
     };
     let solved = task::run(py, progress, move |task| {
-        let pomdp = domain.pomdp().expect("it was looked for");
+        let pomdp = domain.pomdp().expect("checked above");
         let started = Instant::now();
         let solution = match how {
             Exactly::Qmdp => qmdp(pomdp, discount)?,
@@ -268,7 +270,7 @@ pub fn solve<'py>(
     dict(py, &solved)
 }
 
-/// How to plan with an exact model.
+/// Planning methods for exact models.
 enum Exactly {
     Qmdp,
     FastInformed,

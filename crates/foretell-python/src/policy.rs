@@ -1,4 +1,4 @@
-//! Policies, and their place in an episode.
+//! Policies, and their state during an episode.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -66,13 +66,13 @@ impl Policy {
         dict(py, self.plan.params())
     }
 
-    /// The model that keeps the state, if it has one.
+    /// The model that tracks the state, if it has one.
     #[getter]
     fn model(&self) -> Option<Model> {
         self.plan.model().map(|model| model.clone().into())
     }
 
-    /// What made its symbols of measurements.
+    /// How measurements were mapped to its symbols.
     #[getter]
     fn encoding(&self) -> Option<&str> {
         self.plan.encoding()
@@ -84,10 +84,10 @@ impl Policy {
     }
 }
 
-/// A policy in an episode.
+/// A policy during an episode.
 #[pyclass(module = "foretell", name = "Run")]
 pub struct Run {
-    /// Python's objects go from thread to thread.
+    /// Behind a mutex, since Python may use an object from any thread.
     greedy: Mutex<Greedy>,
     plan: Arc<Plan>,
 }
@@ -100,30 +100,30 @@ impl Run {
 
 #[pymethods]
 impl Run {
-    /// Begins an episode.
+    /// Starts an episode.
     fn reset(&mut self) {
         self.greedy().reset();
     }
 
-    /// The best action, by number.
+    /// Index of the best action.
     #[getter]
     fn best(&mut self) -> u32 {
         self.greedy().best().0
     }
 
-    /// What it thinks of every action.
+    /// Estimated value of every action.
     #[getter]
     fn values<'py>(&mut self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         PyArray1::from_vec(py, self.greedy().values())
     }
 
-    /// Where it stands.
+    /// The state of the policy.
     #[getter]
     fn state_vector<'py>(&mut self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         PyArray1::from_slice(py, self.greedy().state())
     }
 
-    /// Sees what an action led to.
+    /// Updates the state with an action and its observation.
     #[pyo3(signature = (a, o, *, terminated = false, reward = None))]
     fn observe(&mut self, a: &Bound<'_, PyAny>, o: &Bound<'_, PyAny>, terminated: bool, reward: Option<f64>) -> PyResult<()> {
         let alphabet = self.plan.alphabet();

@@ -7,7 +7,7 @@ use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// Bytes that the arrays may take.
+/// Maximum size of the arrays, in bytes.
 const MOST: usize = 2 << 30;
 
 /// The start, T(s′ | a, s), O(o | a, s′), the expected reward of (a, s), and which states end an episode.
@@ -17,7 +17,7 @@ pub fn tables<'py>(py: Python<'py>, pomdp: &Pomdp) -> PyResult<Bound<'py, PyDict
     let bytes = 8.0 * actions as f64 * states as f64 * (states + observations + 1) as f64;
     if bytes > MOST as f64 {
         let gib = bytes / f64::from(1 << 30);
-        return Err(PyMemoryError::new_err(format!("{states} states as arrays would take {gib:.1} GiB; take pomdp() instead")));
+        return Err(PyMemoryError::new_err(format!("arrays of {states} states would take {gib:.1} GiB; use pomdp() instead")));
     }
     let mut start = vec![0.0; states];
     pomdp.start().for_each(|(s, p)| start[s] = p);

@@ -1,4 +1,4 @@
-//! Long calls: without the GIL, telling how far they are, and stopped by Ctrl-C.
+//! Long calls: they run without the GIL, report progress, and stop on Ctrl-C.
 
 use std::any::Any;
 use std::panic::{self, AssertUnwindSafe};
@@ -13,47 +13,47 @@ use pyo3::prelude::*;
 
 use crate::error::raised;
 
-/// How often Python is asked for signals while a call goes on.
+/// How often Python's signals are checked during a call.
 const EVERY: Duration = Duration::from_millis(50);
 
-/// A call under way, as the thread that works sees it.
+/// A running call, as the worker thread sees it.
 #[derive(Default)]
 pub struct Task {
     stopped: AtomicBool,
-    told: Mutex<Option<Told>>,
+    latest: Mutex<Option<Progress>>,
 }
 
-/// How far it is: what is being done, how much of it is, and of how much, if that is known.
+/// Progress: the stage, the amount done, and the total, if known.
 #[derive(Clone, Copy)]
-struct Told {
+struct Progress {
     what: &'static str,
     done: u64,
     of: Option<u64>,
 }
 
-/// What a stopped thread unwinds with: the library has no other way out of the middle of its work, and leaves nothing behind.
+/// Payload with which a stopped worker unwinds: the library has no other way to cancel its work.
 struct Stopped;
 
 impl Task {
-    /// Tells how far the work is; does not return if it is to stop.
+    /// Reports progress; does not return if the work is to stop.
     pub fn tell(&self, what: &'static str, done: u64, of: Option<u64>) {
         if self.stopped.load(Ordering::Relaxed) {
             panic::resume_unwind(Box::new(Stopped));
         }
-        *self.told.lock().unwrap_or_else(PoisonError::into_inner) = Some(Told { what, done, of });
+        *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(Progress { what, done, of });
     }
 
     fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    fn take(&self) -> Option<Told> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner).take()
+    fn take(&self) -> Option<Progress> {
+        self.latest.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
-/// Does the work in a thread of its own. Python hears of progress, and of Ctrl-C at once: the thread ends when it next tells how far
-/// it is.
+/// Runs the work in a thread of its own. This thread passes progress on to Python and returns at
+/// once on Ctrl-C; the worker ends at its next report of progress.
 pub fn run<R: Send + 'static>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
@@ -65,11 +65,11 @@ pub fn run<R: Send + 'static>(
     let worker = task.clone();
     thread::spawn(move || {
         let result = panic::catch_unwind(AssertUnwindSafe(|| work(&worker)));
-        let _ = sender.send(result); // nobody listens to a stopped one
+        let _ = sender.send(result); // the receiver is gone if the call was stopped
     });
-    let heard = || -> PyResult<()> {
+    let report = || -> PyResult<()> {
         py.check_signals()?;
-        if let (Some(progress), Some(Told { what, done, of })) = (progress, task.take()) {
+        if let (Some(progress), Some(Progress { what, done, of })) = (progress, task.take()) {
             progress.call1((what, done, of))?;
         }
         Ok(())
@@ -77,17 +77,21 @@ pub fn run<R: Send + 'static>(
     loop {
         match py.detach(|| receiver.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(EVERY)) {
             Ok(result) => {
-                heard()?;
-                return result.map_err(|panic| PyRuntimeError::new_err(said(&*panic)))?.map_err(raised);
+                report()?;
+                return result.map_err(|panic| PyRuntimeError::new_err(panic_message(&*panic)))?.map_err(raised);
             }
-            Err(RecvTimeoutError::Timeout) => heard().inspect_err(|_| task.stop())?,
-            Err(RecvTimeoutError::Disconnected) => return Err(PyRuntimeError::new_err("the thread that did the work is gone")),
+            Err(RecvTimeoutError::Timeout) => report().inspect_err(|_| task.stop())?,
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(PyRuntimeError::new_err(
+                    "the worker thread ended without a result; please report this as a bug of foretell",
+                ));
+            }
         }
     }
 }
 
-/// What a panic says: a defect of foretell, never of the data.
-fn said(panic: &(dyn Any + Send)) -> String {
+/// The message of a panic: always a bug of foretell, never of the data.
+fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
-    format!("a defect of foretell: {}", text.unwrap_or("it does not say which"))
+    format!("a bug of foretell, please report it: {}", text.unwrap_or("no message"))
 }

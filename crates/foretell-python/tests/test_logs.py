@@ -121,11 +121,11 @@ def test_parts_are_taken_by_number():
     with pytest.raises(IndexError, match="no episode 10"):
         logs.take([10])
     assert steps(logs.take(np.arange(10) % 3 == 0)) == all_steps[::3]
-    with pytest.raises(ValueError, match="a mask of 3 for 10 episodes"):
+    with pytest.raises(ValueError, match="the mask has length 3, but there are 10 episodes"):
         logs.take([True, False, True])
 
 
-def test_nobody_changes_what_others_see():
+def test_shared_columns_are_read_only():
     logs = ft.sample("tiger", episodes=3, max_steps=4, seed=1)
     with pytest.raises(ValueError, match="read-only"):
         logs.to_numpy()["reward"][:] = 99
@@ -141,7 +141,7 @@ def test_pickles_are_the_same_logs():
         assert (again.to_numpy()["terminated"] == logs.to_numpy()["terminated"]).all()
 
 
-def test_tables_tell_what_was_noticed(tmp_path):
+def test_findings_about_tables_are_reported(tmp_path):
     frame = pandas.DataFrame({"animal": ["a", "a", "b"], "action": [0, 1, 0], "obs": [0, 1, 0]})
     frame.to_csv(tmp_path / "table.csv", index=False)
     findings = ft.read(tmp_path / "table.csv").summary()["findings"]

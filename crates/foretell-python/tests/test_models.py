@@ -152,11 +152,11 @@ def test_copies_of_filters_go_their_own_way(tiger):
 
 
 def test_an_agent_does_what_the_command_line_does(tmp_path):
-    told = subprocess.run(
+    reported = subprocess.run(
         [BINARY, "-q", "agent", "tiger", "--episodes", "300", "--agent-rounds", "2", "--seed", "3", "-o", "policy.safetensors", "--test-episodes", "1"],
         cwd=tmp_path, check=True, capture_output=True,
     )
-    assert told.stdout
+    assert reported.stdout
     trained = ft.agent("tiger", episodes=300, agent_rounds=2, seed=3)
     trained.policy.save(tmp_path / "python.safetensors")
     assert (tmp_path / "python.safetensors").read_bytes() == (tmp_path / "policy.safetensors").read_bytes()
@@ -206,26 +206,26 @@ def test_ensembles_say_how_sure_they_are():
     assert model.filter().spread("listen") and "ensemble of 2" in repr(model)
 
 
-def test_unknown_names_are_told(model):
+def test_unknown_names_are_reported(model):
     with pytest.raises(ValueError, match='action "up" is not known; known: '):
         model.predict(action="up")
     state = model.filter()
     assert state.update(model.actions[0], "never seen") == pytest.approx(state.unseen)
-    with pytest.raises(TypeError, match="is no name"):
+    with pytest.raises(TypeError, match="is not a name"):
         model.predict(action=object())
 
 
-def test_what_is_given_in_the_wrong_place_is_told(model, maze):
+def test_what_is_given_in_the_wrong_place_is_reported(model, maze):
     for call, said in [
-        (lambda: ft.learn("walks.csv"), "'walks.csv' is no foretell.Logs; ft.read reads a file"),
-        (lambda: ft.plan("model.safetensors", maze), "'model.safetensors' is no foretell.Model; ft.Model.load reads a file"),
-        (lambda: ft.evaluate(model, "tiger"), "a Model is no foretell.Policy"),
-        (lambda: ft.evaluate(None, 3), "3 is no domain, environment or logs"),
-        (lambda: ft.learn(maze.to_pandas()), "a DataFrame is no foretell.Logs; ft.from_pandas makes one"),
+        (lambda: ft.learn("walks.csv"), "'walks.csv' is not a foretell.Logs; read a file with ft.read"),
+        (lambda: ft.plan("model.safetensors", maze), "'model.safetensors' is not a foretell.Model; read a file with ft.Model.load"),
+        (lambda: ft.evaluate(model, "tiger"), "a Model is not a foretell.Policy"),
+        (lambda: ft.evaluate(None, 3), "3 is not a domain, an environment or logs"),
+        (lambda: ft.learn(maze.to_pandas()), "a DataFrame is not a foretell.Logs; convert it with ft.from_pandas"),
     ]:
         with pytest.raises(TypeError, match=said):
             call()
-    with pytest.raises(ValueError, match="'N' is no pair of action and observation"):
+    with pytest.raises(ValueError, match="'N' is not a pair; give"):
         model.predict("N", action="N")
     with pytest.warns(UserWarning, match="are these logs of the same system"):
         ft.score(model, ft.sample("tiger", episodes=5, seed=1))
@@ -247,7 +247,7 @@ def test_many_draws_can_be_stopped_and_are_the_same(model):
     assert model.sample(actions=plan, n=5000, seed=1)[:10] == model.sample(actions=plan, n=10, seed=1)
 
 
-def test_moments_that_do_not_fit_are_told_of():
+def test_moments_that_do_not_fit_give_a_warning():
     with pytest.warns(UserWarning, match="moments are compressed"):
         ft.learn(ft.sample("tiger", episodes=50, seed=1), rank=2, keep_moments=True, memory=10)
 
@@ -263,10 +263,10 @@ def test_domains_run():
         tiger.step("jump")
 
 
-def test_progress_is_told_and_may_stop_the_work(maze):
-    told = []
-    ft.learn(maze, refine=True, progress=lambda what, done, of: told.append((what, done, of)))
-    assert {what for what, _, _ in told} <= {"reading", "learning", "second pass", "refining"} and told
+def test_progress_is_reported_and_may_stop_the_work(maze):
+    reported = []
+    ft.learn(maze, refine=True, progress=lambda what, done, of: reported.append((what, done, of)))
+    assert {what for what, _, _ in reported} <= {"reading", "learning", "second pass", "refining"} and reported
 
     def stop(what, done, of):
         raise RuntimeError("enough")
@@ -335,9 +335,9 @@ def test_python_and_the_command_line_write_the_same_bytes(tmp_path):
     ft.plan(model, logs).save(tmp_path / "python-policy.safetensors")
     assert (tmp_path / "python-policy.safetensors").read_bytes() == (tmp_path / "policy.safetensors").read_bytes()
 
-    told = json.loads(run("evaluate", "policy.safetensors", "--domain", "colored-gridworld", "--episodes", "200", "--json"))
+    reported = json.loads(run("evaluate", "policy.safetensors", "--domain", "colored-gridworld", "--episodes", "200", "--json"))
     earned = ft.evaluate(ft.Policy.load(tmp_path / "policy.safetensors"), "colored-gridworld", episodes=200)
-    assert told["discounted_return"] == earned.discounted_return
+    assert reported["discounted_return"] == earned.discounted_return
 
-    told = json.loads(run("score", "model.safetensors", "walks.csv", "--json"))
-    assert told["per_step"] == ft.score(model, logs).per_step
+    reported = json.loads(run("score", "model.safetensors", "walks.csv", "--json"))
+    assert reported["per_step"] == ft.score(model, logs).per_step

@@ -125,7 +125,7 @@ class TestGymnasium:
         check_env(ft.gymnasium.ModelEnv(refined), skip_render_check=True)
         linear = ft.learn(logs, rank=3)
         check_env(ft.gymnasium.ModelEnv(linear, reward=lambda a, o: -1.0), skip_render_check=True)
-        with pytest.raises(ValueError, match="knows no rewards"):
+        with pytest.raises(ValueError, match="has no rewards"):
             ft.gymnasium.ModelEnv(linear)
         # What it shows is what the model predicts.
         drawn = ft.gymnasium.record(ft.gymnasium.ModelEnv(refined), episodes=400, max_steps=10, seed=1)
@@ -171,7 +171,7 @@ class TestGymnasium:
         episode = next(iter(logs))
         assert [action for action, _, _ in episode][0] == "0" and episode[0][1] in ("0|0", "1|0") and episode[0][2] == 0
         assert len(episode) == 4 and episode[1][1] == "0|1"
-        # The card tells nothing of what will be seen, only of what will be earned.
+        # The card is informative about rewards only, not about observations.
         policy = ft.plan(ft.learn(logs, refine=True, observe_reward=True), logs)
         assert ft.evaluate(policy, Echo(), episodes=100).mean_return > 2.8
 
@@ -181,7 +181,7 @@ class TestGymnasium:
         same = (columns["action"] == columns["observation"])[taken].mean()
         assert abs(same - 0.5) < 4 * 0.5 / np.sqrt(taken.sum())
 
-    def test_what_is_shown_first_is_nobodys_choice(self):
+    def test_what_is_shown_first_is_not_chosen_by_the_policy(self):
         logs = ft.record(Game(), episodes=300, seed=1)
         assert logs.first_action == "0" and (logs.to_numpy()["action_prob"] == 0.5).all()
         model = ft.learn(logs, refine=True)
@@ -251,7 +251,7 @@ class TestGymnasium:
 
         logs = ft.record(env, episodes=60, encode=leaning, seed=1)
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # constant rewards tell much where episodes end
+            warnings.simplefilter("error")  # constant rewards are informative where episodes end
             policy = ft.plan(ft.learn(logs, refine=True), logs)
         earned = ft.evaluate(policy, env, episodes=10, encode=leaning)
         assert earned.mean_return > logs.to_numpy()["reward"].sum() / len(logs)
@@ -262,9 +262,9 @@ class TestGymnasium:
         assert env.reset(seed=1)[0] == ft.gymnasium.DomainEnv("tiger").reset(seed=1)[0]
         assert pickle.loads(pickle.dumps(ft.Domain("tiger"))).actions == env.action_names
 
-    def test_what_is_no_environment_is_told(self):
+    def test_what_is_no_environment_is_reported(self):
         for call, said in [
-            (lambda: ft.record("CartPole-v1"), "a str is no gymnasium.Env; give gymnasium.make"),
+            (lambda: ft.record("CartPole-v1"), "a str is not a gymnasium.Env; give gymnasium.make"),
             (lambda: ft.record(gymnasium.make_vec("CartPole-v1", 2)), "not a vector"),
             (lambda: ft.record(Game(), 10), "episodes=10"),
         ]:
@@ -278,7 +278,7 @@ class TestGymnasium:
 
     def test_spaces_without_symbols_are_refused(self):
         env = gymnasium.make("CartPole-v1")
-        with pytest.raises(ValueError, match="has no symbols; give encode="):
+        with pytest.raises(ValueError, match="is not discrete; give encode="):
             ft.gymnasium.record(env, episodes=1)
         sampled = np.array([env.observation_space.sample() for _ in range(5)], dtype=float)
         grid = ft.discretise.Uniform(bins=3).fit(np.clip(sampled, -1, 1))
@@ -320,8 +320,8 @@ class TestGymnasium:
                     print(error)
             """
         )
-        told = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout.splitlines()
-        assert told == [
+        reported = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout.splitlines()
+        assert reported == [
             "foretell.gymnasium needs gymnasium: pip install 'foretell[gymnasium]'",
             "foretell.record needs gymnasium: pip install 'foretell[gymnasium]'",
             "foretell.sklearn needs scikit-learn: pip install 'foretell[sklearn]'",
@@ -345,7 +345,7 @@ class TestDiscretise:
         assert (again.transform(self.X) == symbols).all()
         assert "?" in made([np.nan, 0.0])
 
-    def test_quantiles_are_alike_and_edges_wide(self):
+    def test_quantiles_have_equal_counts_and_outer_cells_are_open(self):
         made = ft.discretise.Quantile(5).fit(self.X[:, :1])
         counts = np.unique(made.transform(self.X[:, :1]), return_counts=True)[1]
         assert counts.max() - counts.min() <= 1
@@ -370,7 +370,7 @@ class TestDiscretise:
     def test_cells_may_end_an_episode(self):
         grid, cells = ft.discretise.Uniform(2).fit([[0.0], [1.0]]), ft.discretise.KMeans(2).fit([[0.0], [1.0]])
         assert grid.describe("1 [end]") == grid.describe("1") and cells.inverse("1 [end]") == 1
-        with pytest.raises(ValueError, match="none of its symbols"):
+        with pytest.raises(ValueError, match="is not a symbol of this discretiser"):
             cells.inverse("2")
 
     def test_centres_far_from_zero_and_numbers_of_numpy(self):
@@ -394,9 +394,9 @@ class TestDiscretise:
         grid = ft.discretise.Uniform(2)
         first, second = logs(grid), logs(ft.discretise.Quantile(3))
         assert len(first + logs(ft.discretise.Uniform(2))) == 2
-        with pytest.raises(ValueError, match="made in different ways"):
+        with pytest.raises(ValueError, match="mapped to symbols in different ways"):
             first + second
-        with pytest.raises(ValueError, match="made in different ways"):
+        with pytest.raises(ValueError, match="mapped to symbols in different ways"):
             ft.update(ft.learn(first, rank=1, keep_moments=True), second)
         grid.fit([[100.0], [200.0]])
         assert first.discretiser([0.9]) == "1"

@@ -241,5 +241,5 @@ fn impossible_mazes_and_squares_are_refused() {
     }
     let square = |rocks: &[(usize, usize)]| RockSample::new(3, rocks.to_vec()).unwrap_err().to_string();
     assert_eq!(square(&[(0, 0), (3, 0)]), "rocks = (3, 0): rows and columns are below 3");
-    assert_eq!(square(&[(0, 1), (2, 2), (0, 1)]), "rocks = (0, 1): there is a rock already");
+    assert_eq!(square(&[(0, 1), (2, 2), (0, 1)]), "rocks = (0, 1): there is already a rock");
 }

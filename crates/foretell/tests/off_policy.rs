@@ -77,7 +77,7 @@ fn an_action_that_is_not_in_the_logs_cannot_be_evaluated() {
     let never = foretell::Action(0);
     episodes.iter_mut().flat_map(|z| &mut z.steps).filter(|ao| ao.action == never).for_each(|ao| ao.action = foretell::Action(1));
     let message = TEST.evaluate(&plan, &episodes).unwrap_err().to_string();
-    assert!(message.contains("which the logs never do"), "{message}");
+    assert!(message.contains("which never occurs in the logs"), "{message}");
 }
 
 /// The error of the prior of rewards in the model and of the smoothing of trees.

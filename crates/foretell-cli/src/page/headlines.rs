@@ -19,13 +19,13 @@ pub fn for_model(model: &Model, foresight: Option<&Foresight>) -> Vec<Headline> 
     let mut all = Vec::new();
     if let Some(foresight) = foresight {
         if let Some(Last { model, truth, best_ngram }) = foresight.last() {
-            let mut beside: Vec<String> = Vec::new();
-            beside.extend(best_ngram.map(|(_, value)| format!("best n-gram {}", number(value, 2))));
-            beside.extend(truth.map(|value| format!("exact model {}", number(value, 2))));
+            let mut compared: Vec<String> = Vec::new();
+            compared.extend(best_ngram.map(|(_, value)| format!("best n-gram {}", number(value, 2))));
+            compared.extend(truth.map(|value| format!("exact model {}", number(value, 2))));
             all.push(Headline {
                 value: format!("{} nats", number(model.log_likelihood, 2)),
                 label: format!("mean log-likelihood of {} of held-out logs", plural(model.horizon as u64, "step")),
-                note: format!("{}; nearer to 0 is better", beside.join(", ")),
+                note: format!("{}; closer to 0 is better", compared.join(", ")),
             });
         }
         all.push(Headline {
@@ -62,12 +62,12 @@ pub fn for_policy(earned: Option<&Earned>, estimates: Option<&Estimates>) -> Vec
             let tested = earned.policies.iter().find(|t| t.policy.starts_with(name))?;
             Some(format!("{} {}", tested.policy, number(tested.returns.mean_return, 3)))
         };
-        let beside: Vec<String> = ["random", "QMDP"].into_iter().filter_map(named).collect();
+        let compared: Vec<String> = ["random", "QMDP"].into_iter().filter_map(named).collect();
         return vec![
             Headline {
                 value: format!("{} ± {}", number(own.returns.mean_return, 3), number(own.returns.ci95, 3)),
                 label: format!("mean return of an episode in {}", earned.domain),
-                note: beside.join("; "),
+                note: compared.join("; "),
             },
             Headline {
                 value: format!("{:.1} steps", own.returns.mean_length),

@@ -146,8 +146,8 @@ fn here<T>(part: &Option<Part<T>>) -> Option<&T> {
 fn policy_of(run: &Run, path: &Path) -> anyhow::Result<Option<Plan>> {
     let Some(policy) = &run.policy else { return Ok(None) };
     let named = PathBuf::from(&policy.file);
-    let beside = named.file_name().map(|name| output::folder(path).join(name));
-    for place in [Some(named), beside].into_iter().flatten() {
+    let adjacent = named.file_name().map(|name| output::folder(path).join(name));
+    for place in [Some(named), adjacent].into_iter().flatten() {
         if let Some(bytes) = fs::read(&place).ok().filter(|bytes| digest(bytes) == policy.digest) {
             return Ok(Some(Plan::from_bytes(&bytes, &place.display().to_string())?));
         }

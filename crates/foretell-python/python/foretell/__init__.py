@@ -1,7 +1,8 @@
 """Learn a predictive model of a partially observable system from logs, and plan with it.
 
-Logs are tables of episodes: one row for each step, with the action that was taken and the observation that answered it. From them
-foretell learns what will be observed if something is done, and what to do.
+Logs are tables of episodes: one row for each step, with the action taken and the observation that
+followed. From them foretell learns to predict observations, given actions, and plans which actions
+to take.
 
 >>> import foretell as ft
 >>> logs = ft.sample("tiger", episodes=500, seed=1)
@@ -75,7 +76,7 @@ __all__ = [
     "update",
 ]
 
-# What needs more than NumPy, or is rarely needed: imported when it is first asked for. A name stands for its module, or for what it is in one.
+# Parts that need more than NumPy or are rarely used: imported on first use. A name stands for a module, or for a member of the module given.
 _LATER = {"discretise": None, "gymnasium": None, "plot": None, "sklearn": None, "record": "gymnasium"}
 
 

@@ -1,4 +1,4 @@
-"""Acting in Gymnasium's environments: what happens, what a policy earns, and learning by it."""
+"""Acting in Gymnasium environments: recording logs, evaluating policies, and agents."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from foretell._native import agent_recipe, name_of
 from foretell._options import Preset, checked
 from foretell._planning import plan
 from foretell._policy import Policy
-from foretell._progress import Progress, progress as told
+from foretell._progress import Progress, progress as reporting
 from foretell._results import Returns, Trained
 from foretell._spaces import Encoder, Names, check
 
 if TYPE_CHECKING:
     from foretell.discretise import Discretiser
 
-# Random actions must not follow the chance of an environment that has the same seed.
+# Random actions must be independent of the randomness of an environment with the same seed.
 _OWN_CHANCE = 0x666F7265
 
 
 def _single(env: Any) -> None:
-    """Refuses what is no environment, or several."""
+    """Refuses anything but a single environment."""
     if not isinstance(env, gymnasium.Env):
-        remedy = "give gymnasium.make(name)" if isinstance(env, str) else "give a single one, not a vector of them"
-        raise TypeError(f"a {type(env).__name__} is no gymnasium.Env; {remedy}")
+        remedy = "give gymnasium.make(name)" if isinstance(env, str) else "give a single environment, not a vector of them"
+        raise TypeError(f"a {type(env).__name__} is not a gymnasium.Env; {remedy}")
 
 
 def record(
@@ -46,27 +46,29 @@ def record(
     seed: int = 0,
     progress: bool | Progress | None = None,
 ) -> Logs:
-    """Lets an environment run, and returns what happened.
+    """Runs episodes in an environment, and returns them as logs.
 
     Parameters
     ----------
     env : gymnasium.Env
-        With Discrete or MultiDiscrete spaces, or with ``encode`` whatever observations.
+        An environment with Discrete or MultiDiscrete spaces; with ``encode``, observations of any
+        kind.
     policy : Policy or function, optional
-        Who acts: a policy, or a function from an observation to an action; by default every action is taken alike.
+        The policy that acts, or a function from an observation to an action. By default actions are
+        uniformly random.
     episodes : int
-        How many.
+        Number of episodes.
     max_steps : int, optional
-        Steps after which an episode is cut, where the environment does not do so itself.
+        Steps after which an episode is truncated, for environments without a limit of their own.
     epsilon : float
-        Share of actions taken at random where a policy acts.
+        Probability of a random action instead of the policy's.
     encode : discretiser or function, optional
-        Makes symbols of observations. A discretiser that was fitted (see `foretell.discretise`) is carried by models of these logs and
-        their policies, which then need no ``encode``.
+        Maps observations to symbols. Models and policies of these logs keep a fitted discretiser
+        (see `foretell.discretise`), and then need no ``encode``.
     seed : int
         Seed of the environment and of random actions.
     progress : bool or callable, optional
-        As of `learn`.
+        As in `learn`.
 
     Examples
     --------
@@ -79,8 +81,8 @@ def record(
     _single(env)
     checked(episodes)
     if not (policy is None or isinstance(policy, Policy) or callable(policy)):
-        raise TypeError(f"policy = {policy!r}: give a Policy or a function; the number of episodes comes behind, episodes={policy!r}")
-    with told(progress) as tell:
+        raise TypeError(f"policy = {policy!r}: give a Policy or a function; for the number of episodes, write episodes={policy!r}")
+    with reporting(progress) as tell:
         return _recorded(env, policy, episodes, max_steps, epsilon, encode, seed, tell)
 
 
@@ -117,7 +119,7 @@ def _recorded(
         shown, _ = env.reset(seed=seed if episode == 0 else None)
         observation = names.observation(shown, encode)
         if names.shows_first:
-            # As likely as if actions had been taken alike, so that it weighs as much as others.
+            # With the probability of a uniformly random action, so that it has the same weight as others.
             add(names.names[0], name_of(observation), 0.0, episode, False, False, 1 / count)
         run = None
         if isinstance(policy, Policy):
@@ -148,7 +150,7 @@ def _recorded(
 
 
 def _discretiser(encode: Encoder | None) -> Discretiser | None:
-    """What makes the symbols, if it is a discretiser."""
+    """The encoder, if it is a discretiser."""
     from foretell.discretise import Discretiser
 
     return encode if isinstance(encode, Discretiser) else None
@@ -164,7 +166,7 @@ def evaluate_in_env(
     seed: int,
     tell: Progress | None,
 ) -> Returns:
-    """What a policy earns in an environment; `foretell.evaluate` calls it."""
+    """Returns of a policy in an environment; `foretell.evaluate` calls it."""
     _single(env)
     logs = _recorded(env, policy, episodes, max_steps, 0.0, encode, seed, tell)
     columns = logs.to_numpy()
@@ -204,7 +206,7 @@ def agent_in_env(
     seed: int,
     tell: Progress | None,
 ) -> Trained:
-    """Samples, learns, plans, and again, in an environment; `foretell.agent` calls it."""
+    """Repeatedly samples, learns and plans in an environment; `foretell.agent` calls it."""
     _single(env)
     known, shares, rank = agent_recipe(preset, params)
     greedy = known["sampling"] == "epsilon-greedy"
@@ -227,7 +229,7 @@ def agent_in_env(
 
 
 def _promised(policy: Policy, logs: Logs) -> float:
-    """What a policy is worth at the start, by its own estimate: the mean over what was shown there."""
+    """The policy's own estimate of its value at the start: the mean over the first observations."""
     if policy.first_action is None:
         return max(policy.start().values.values())
     columns = logs.to_numpy()

@@ -24,9 +24,10 @@ def read(*paths: Path, skip_bad_episodes: bool = False) -> Logs:
     Parameters
     ----------
     *paths : str or path
-        Files; a folder means all logs in it, a pattern such as ``logs/*.parquet`` all that match.
+        Files; a folder stands for all logs in it, a pattern such as ``logs/*.parquet`` for all
+        matching files.
     skip_bad_episodes : bool
-        Drop episodes that have a bad row, and count them, instead of raising an error.
+        Skip and count episodes with a bad row, instead of raising an error.
 
     Examples
     --------
@@ -42,7 +43,7 @@ def read(*paths: Path, skip_bad_episodes: bool = False) -> Logs:
 
 
 def _column(values: ArrayLike) -> Any:
-    """A column as the native part takes it."""
+    """A column as the native module expects it."""
     array = np.asarray(values)
     if array.dtype.kind in "iu" and array.dtype != np.uint64:
         return np.ascontiguousarray(array, dtype=np.int64)
@@ -52,7 +53,7 @@ def _column(values: ArrayLike) -> Any:
 
 
 def _symbols(values: ArrayLike) -> Any:
-    """Names or numbers; the entries of a vector make one symbol."""
+    """Names or numbers; the entries of a vector form one symbol."""
     array = np.asarray(values)
     if array.ndim < 2:
         return _column(array)
@@ -71,27 +72,28 @@ def from_numpy(
     discretiser: Discretiser | None = None,
     skip_bad_episodes: bool = False,
 ) -> Logs:
-    """Logs of arrays with one entry for each step.
+    """Logs from arrays with one entry for each step.
 
     Parameters
     ----------
     actions : array of names or whole numbers
-        What was done; with two dimensions, the entries of a row make one symbol.
+        The actions; in an array with two dimensions, the entries of a row form one symbol.
     observations : array of names or whole numbers
-        What answered it, likewise; or measurements, with a discretiser.
+        The observations that followed, in the same form; or measurements, with a discretiser.
     rewards : array, optional
-        NaN where there is none.
+        The rewards; NaN for a missing one.
     episodes : array, optional
-        The episode of each step: steps of one stand together. Without it, ``terminated`` and ``truncated`` divide the steps.
+        The episode of each step; steps of an episode are contiguous. Without it, ``terminated`` and
+        ``truncated`` divide the steps.
     terminated, truncated : array of bool, optional
-        True in the last step of an episode that ended by itself, or was cut.
+        True in the last step of an episode that terminated or was truncated.
     action_probabilities : array, optional
-        How likely the logging policy was to take the action.
+        Probability of the action under the behaviour policy.
     discretiser : Discretiser, optional
-        Makes symbols of measurements, see `foretell.discretise`; it is fitted on them, if it was not before. Models that are learned
-        from these logs carry it.
+        Maps measurements to symbols, see `foretell.discretise`. It is fitted on them if it is not
+        fitted yet. Models that are learned from these logs keep it.
     skip_bad_episodes : bool
-        Drop episodes that have a bad row instead of raising an error.
+        Skip episodes with a bad row, instead of raising an error.
 
     Examples
     --------
@@ -119,14 +121,15 @@ def from_numpy(
 
 
 def from_arrow(table: Any, *, skip_bad_episodes: bool = False) -> Logs:
-    """Logs of a table of pyarrow, Polars, DuckDB or whatever else has the Arrow interface, without copying its columns.
+    """Logs from a table of pyarrow, Polars, DuckDB or any other library with the Arrow interface,
+    without copying its columns.
 
     Parameters
     ----------
     table : object with ``__arrow_c_stream__``
-        Its columns have the names that they have in files.
+        A table with the same column names as in files.
     skip_bad_episodes : bool
-        Drop episodes that have a bad row instead of raising an error.
+        Skip episodes with a bad row, instead of raising an error.
 
     Examples
     --------
@@ -142,15 +145,16 @@ def from_arrow(table: Any, *, skip_bad_episodes: bool = False) -> Logs:
 
 
 def from_pandas(frame: Any, *, skip_bad_episodes: bool = False) -> Logs:
-    """Logs of a pandas DataFrame.
+    """Logs from a pandas DataFrame.
 
     Parameters
     ----------
     frame : pandas.DataFrame
-        Its columns have the names that they have in files: ``action`` and ``observation``, and ``episode_id``, ``step``, ``reward``,
-        ``terminated``, ``truncated`` and ``action_prob`` where they are known. Others are left alone.
+        A table with the same column names as in files: ``action`` and ``observation``; optionally
+        ``episode_id``, ``step``, ``reward``, ``terminated``, ``truncated`` and ``action_prob``.
+        Other columns are ignored.
     skip_bad_episodes : bool
-        Drop episodes that have a bad row instead of raising an error.
+        Skip episodes with a bad row, instead of raising an error.
 
     Examples
     --------
@@ -167,7 +171,7 @@ def from_pandas(frame: Any, *, skip_bad_episodes: bool = False) -> Logs:
     for name in frame.columns:
         values = frame[name]
         if str(name) in unused:
-            columns[str(name)] = [None] * len(frame)  # told of by `Logs.summary`, whatever it holds
+            columns[str(name)] = [None] * len(frame)  # `Logs.summary` reports it; its contents do not matter
         elif str(values.dtype) in ("object", "string", "str", "category"):
             columns[str(name)] = [None if missing else value for value, missing in zip(values, values.isna())]
         elif values.dtype.kind in "mM":
@@ -179,14 +183,14 @@ def from_pandas(frame: Any, *, skip_bad_episodes: bool = False) -> Logs:
 
 
 def from_hmmlearn(X: ArrayLike, lengths: Sequence[int] | None = None, *, action: str = "wait") -> Logs:
-    """Logs of sequences as hmmlearn takes them: observations of a system on which nobody acts.
+    """Logs from sequences in the format of hmmlearn: observations of a system without actions.
 
     Parameters
     ----------
     X : array of shape (steps, 1) or (steps, features)
         Symbols, one row for each step.
     lengths : sequence of int, optional
-        How long the sequences are, one after the other; without it there is one.
+        Lengths of the sequences, which are concatenated in ``X``. By default ``X`` is one sequence.
     action : str
         The name of the only action.
 
@@ -206,17 +210,18 @@ def from_hmmlearn(X: ArrayLike, lengths: Sequence[int] | None = None, *, action:
 
 
 def from_minari(dataset: Any, *, discretiser: Discretiser | None = None) -> Logs:
-    """Logs of a Minari dataset, by name or as it was loaded; needs Minari.
+    """Logs from a Minari dataset, given by name or loaded; needs Minari.
 
-    What an episode shows before its first action is logged as the answer to the first action of the space, as `record` does; if it is always
-    the same and never seen again, it is left out. Numbers that are not whole need a discretiser.
+    The observation before the first action is logged as if it followed the first action of the
+    space, as in `record`. It is left out if it is always the same and never occurs later.
+    Continuous observations need a discretiser.
 
     Parameters
     ----------
     dataset : str or minari.MinariDataset
-        A name is loaded, and downloaded if need be.
+        A dataset, or its name; a missing dataset is downloaded.
     discretiser : Discretiser, optional
-        Makes symbols of observations, see `foretell.discretise`.
+        Maps observations to symbols, see `foretell.discretise`.
 
     Examples
     --------
@@ -231,13 +236,13 @@ def from_minari(dataset: Any, *, discretiser: Discretiser | None = None) -> Logs
     shown = [_stacked(episode.observations, len(episode.rewards) + 1) for episode in episodes]
     first = np.array([rows[0] for rows in shown])
     later = np.concatenate([rows[1:] for rows in shown])
-    # What is always the same and never seen again tells nothing.
-    tells = (first != first[0]).any() or bool((later == first[0]).reshape(len(later), -1).all(axis=1).any())
-    skipped = 0 if tells else 1
+    # An observation that is always the same and never occurs later carries no information.
+    informative = (first != first[0]).any() or bool((later == first[0]).reshape(len(later), -1).all(axis=1).any())
+    skipped = 0 if informative else 1
     parts: dict[str, list[NDArray[Any]]] = {}
 
     def add(name: str, values: Any, before: Any) -> None:
-        parts.setdefault(name, []).append(np.asarray(values) if not tells else np.concatenate([[before], np.asarray(values)]))
+        parts.setdefault(name, []).append(np.asarray(values) if not informative else np.concatenate([[before], np.asarray(values)]))
 
     for i, (episode, rows) in enumerate(zip(episodes, shown)):
         steps = len(episode.rewards)
@@ -251,11 +256,12 @@ def from_minari(dataset: Any, *, discretiser: Discretiser | None = None) -> Logs
         parts.setdefault("observations", []).append(rows[skipped:])
     columns: dict[str, Any] = {name: np.concatenate(values) for name, values in parts.items()}
     logs = from_numpy(**columns, discretiser=discretiser)
-    return Logs(logs._native, Encoding(logs.discretiser, _native.name_of(pretended))) if tells else logs
+    return Logs(logs._native, Encoding(logs.discretiser, _native.name_of(pretended))) if informative else logs
 
 
 def _stacked(values: Any, rows: int) -> NDArray[Any]:
-    """Values of a space as an array with one row for each step; those of dictionaries and tuples side by side."""
+    """Values of a space as an array with one row for each step; parts of dictionaries and tuples
+    are concatenated."""
     if isinstance(values, dict):
         values = tuple(values[key] for key in sorted(values))
     if isinstance(values, tuple):
@@ -266,13 +272,14 @@ def _stacked(values: Any, rows: int) -> NDArray[Any]:
 def to_minari(logs: Logs, name: str, **metadata: Any) -> Any:
     """Writes logs as a Minari dataset; needs Minari.
 
-    Actions and observations become whole numbers, in the order of `Logs.actions` and `Logs.observations`. Minari wants an
-    observation before the first action: what was shown there, if the logs come from Gymnasium, else a number beyond the others.
+    Actions and observations become integers, in the order of `Logs.actions` and
+    `Logs.observations`. Minari requires an observation before the first action: the recorded one if
+    the logs come from Gymnasium, otherwise an additional number.
 
     Parameters
     ----------
     logs : Logs
-        What to write.
+        The logs to write.
     name : str
         Name of the dataset, such as ``mine/walks-v0``.
     **metadata

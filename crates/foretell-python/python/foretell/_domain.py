@@ -1,4 +1,4 @@
-"""Systems to act in."""
+"""Simulated systems to act in."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from foretell._html import count
 
 
 class Domain:
-    """A system to try things on: one of `domains`, a ``.POMDP`` file in Cassandra's format, or the map of a maze as text.
+    """A simulated system: one of `domains`, a ``.POMDP`` file in Cassandra's format, or the map of
+    a maze in a text file.
 
     Examples
     --------
@@ -32,22 +33,22 @@ class Domain:
 
     @property
     def name(self) -> str:
-        """As it was given."""
+        """The name, as given."""
         return self._native.name
 
     @property
     def story(self) -> str:
-        """What it is about."""
+        """A short description."""
         return self._native.story
 
     @property
     def horizon(self) -> int:
-        """Steps after which an episode is cut."""
+        """Steps after which an episode is truncated."""
         return self._native.horizon
 
     @property
     def discount(self) -> float:
-        """How much the reward of the next step counts."""
+        """Discount γ."""
         return self._native.discount
 
     @property
@@ -57,24 +58,24 @@ class Domain:
 
     @property
     def observations(self) -> list[str]:
-        """Names of the observations; those that end an episode have ``[end]`` behind."""
+        """Names of the observations; ``[end]`` is appended to those that end an episode."""
         return self._native.observations
 
     @property
     def states(self) -> int | None:
-        """How many states the exact model has; None where there is none."""
+        """Number of states of the exact model; None if there is none."""
         return self._native.states
 
     def pomdp(self) -> str | None:
-        """The exact model in Cassandra's format; None where there is none."""
+        """The exact model in Cassandra's format; None if there is none."""
         return self._native.pomdp()
 
     def tables(self) -> dict[str, NDArray[Any]] | None:
-        """The exact model as arrays, as of `Model.tables`; None where there is none."""
+        """The exact model as arrays, as in `Model.tables`; None if there is none."""
         return self._native.tables()
 
     def simulator(self, *, seed: int = 0) -> Simulator:
-        """The system at work, at the start of an episode."""
+        """A simulator at the start of an episode."""
         return Simulator(self, seed)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -86,7 +87,7 @@ class Domain:
 
 
 class Simulator:
-    """A domain at work; `Domain.simulator` makes one.
+    """A running domain; `Domain.simulator` makes one.
 
     Examples
     --------
@@ -108,7 +109,7 @@ class Simulator:
         self._terminal = domain._native.terminal
 
     def reset(self, *, seed: int | None = None) -> None:
-        """Begins an episode; with a seed, always the same one."""
+        """Starts an episode; with a seed, always the same one."""
         self._native.reset(seed)
 
     def step(self, action: str) -> tuple[str, float, bool]:
@@ -119,7 +120,7 @@ class Simulator:
         return self._observations[observation], reward, self._terminal[observation]
 
     def picture(self) -> str:
-        """The hidden state, drawn or named, where the domain can."""
+        """The hidden state as a drawing or a name, if the domain has one."""
         return self._native.picture()
 
 

@@ -1,4 +1,4 @@
-"""How symbols were made of what a system shows: what logs, models and policies carry."""
+"""How observations were mapped to symbols: kept by logs, models and policies."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Encoding:
-    """What made symbols of measurements, and what stands for what was shown before the first action, if anything."""
+    """The discretiser of measurements, and the action logged for the observation before the first
+    action, if any."""
 
     discretiser: Discretiser | None = None
     first_action: str | None = None
 
     @classmethod
     def of(cls, discretiser: Discretiser | None, first_action: str | None = None) -> Encoding:
-        """With a copy of the discretiser, which may be fitted again."""
+        """An encoding with a copy of the discretiser, since the original may be fitted again."""
         return cls(copy.deepcopy(discretiser), first_action)
 
     def __bool__(self) -> bool:
@@ -31,12 +32,12 @@ class Encoding:
         return {"discretiser": described, "first_action": self.first_action}
 
     def dumps(self) -> str | None:
-        """As models carry it."""
+        """The text that models store."""
         return json.dumps(self._plain()) if self else None
 
     @classmethod
     def loads(cls, text: str | None) -> Encoding:
-        """As models carry it."""
+        """Reads the text that models store."""
         if text is None:
             return cls()
         from foretell.discretise import from_dict
@@ -46,30 +47,33 @@ class Encoding:
         return cls(discretiser, saved["first_action"])
 
     def joined(self, other: Encoding) -> Encoding:
-        """That of both; an error where they say different things."""
+        """The common encoding; an error if they differ."""
         if self and other and self._plain() != other._plain():
             raise ValueError(
-                "their symbols were made in different ways (discretisers, or what was shown before the first action); "
-                "make them anew from the same measurements"
+                "observations were mapped to symbols in different ways (different discretisers, or only one has an observation before "
+                "the first action); convert all logs in the same way"
             )
         return self or other
 
     def encoded(self, observation: Any) -> Any:
-        """The symbol of an observation: of a measurement by the discretiser, if there is one."""
+        """The symbol of an observation; measurements are mapped by the discretiser, if there is
+        one."""
         return observation if self.discretiser is None or isinstance(observation, str) else self.discretiser(observation)
 
 
 class Encoded:
-    """What logs, models and policies have in common."""
+    """Common part of logs, models and policies."""
 
     _encoding: Encoding
 
     @property
     def discretiser(self) -> Discretiser | None:
-        """What makes symbols of measurements, if anything does: models carry it on from logs, policies from models, and take measurements."""
+        """The discretiser of measurements, if there is one. Models keep that of their logs, and
+        policies that of their model."""
         return self._encoding.discretiser
 
     @property
     def first_action(self) -> str | None:
-        """The action that stands before what was shown at the start of an episode, where logs come from Gymnasium: nobody took it."""
+        """The action logged before the first observation of an episode, for Gymnasium logs; no
+        policy chose it."""
         return self._encoding.first_action

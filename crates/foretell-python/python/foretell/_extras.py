@@ -1,4 +1,4 @@
-"""Packages that are not always there."""
+"""Optional packages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ EXTRAS = {"gymnasium": "gymnasium", "matplotlib": "plot", "minari": "minari", "s
 
 
 def needed(package: str, what: str) -> Any:
-    """A package, or an error that says how to get it."""
+    """A package, or an error that says how to install it."""
     try:
         return importlib.import_module(package)
     except ModuleNotFoundError as error:
@@ -20,7 +20,7 @@ def needed(package: str, what: str) -> Any:
 
 
 def missing(package: str, what: str) -> ModuleNotFoundError:
-    """The error where a package is missing."""
+    """The error for a missing package."""
     module = package.split(".")[0]
     name = {"sklearn": "scikit-learn"}.get(module, module)
     installed_by = f"'foretell[{EXTRAS[module]}]'" if module in EXTRAS else name

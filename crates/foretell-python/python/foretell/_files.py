@@ -11,7 +11,7 @@ from foretell._policy import Policy
 
 
 def load(path: Path) -> Model | Policy:
-    """Reads a model or a policy, whichever the file holds.
+    """Reads a model or a policy, whichever the file contains.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What notebooks show."""
+"""HTML for notebooks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 
 def count(n: int, noun: str) -> str:
-    """The number and its noun, with an s where it is not one."""
+    """The number and its noun, in the plural unless it is 1."""
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
@@ -25,12 +25,12 @@ def table(title: str, rows: Sequence[tuple[str, object]], notes: Sequence[str] =
         f"<tr><th style='text-align:left;padding-right:1em'>{escape(name)}</th><td style='text-align:left'>{escape(str(value))}</td></tr>"
         for name, value in rows
     )
-    said = "".join(f"<div><small>{escape(note)}</small></div>" for note in notes)
-    return f"<div><b>foretell.{escape(title)}</b><table>{cells}</table>{drawing}{said}</div>"
+    small = "".join(f"<div><small>{escape(note)}</small></div>" for note in notes)
+    return f"<div><b>foretell.{escape(title)}</b><table>{cells}</table>{drawing}{small}</div>"
 
 
 def bars(values: NDArray[np.float64], kept: int, width: int = 320, height: int = 60) -> str:
-    """Singular values as bars; those that are kept are darker."""
+    """Singular values as bars; those kept are darker."""
     if not len(values) or not values[0] > 0:
         return ""
     shown = values[: max(2 * kept, 10)]

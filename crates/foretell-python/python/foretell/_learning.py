@@ -1,4 +1,4 @@
-"""From logs to models, and how good these are."""
+"""Learning models from logs, and scoring them."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from foretell._encoding import Encoding
 from foretell._logs import Logs
 from foretell._model import Model
 from foretell._options import Learning, Preset, Projection, domain_of, given, native_of
-from foretell._progress import Progress, progress as told
+from foretell._progress import Progress, progress as reporting
 from foretell._results import Found, Score
 
 GIB = 1 << 30
-# A share of steps that a model does not know from which on the logs look like those of something else.
+# Fraction of steps with unknown symbols above which the logs are probably of another system.
 MUCH_UNSEEN = 0.5
 
 
 def advised(model: Model) -> Model:
-    """The model; where its states leave out what rewards tell, that is said."""
+    """The model; warns if rewards carry information that its observations lack."""
     if model._native.wants_rewards_observed and not model._native.observes_rewards:
-        words = "rewards tell more of the state than observations do; learn with observe_reward=True"
+        words = "rewards carry information about the state that observations lack; learn with observe_reward=True"
         warnings.warn(words, stacklevel=3)
     return model
 
@@ -66,79 +66,89 @@ def learn(
     Parameters
     ----------
     logs : Logs
-        What to learn from.
+        Logs to learn from.
     preset : {"default", "paper"}
-        The recipe to start from: the one that predicts best, or the one printed in the paper. What is given below changes it.
+        Parameters to start from: those that predict best, or those of the paper. The parameters
+        below override them.
     refine : bool
-        Make a proper POMDP of the model: better, and slower. See `refine`.
+        Refine the model into a POMDP: more accurate, but slower. See `refine`.
     ensemble : int, optional
-        Average so many models, and learn as many of halves of the logs, whose spread tells how sure predictions are.
+        Average this many models, and learn as many again from halves of the logs. Their spread
+        shows how uncertain predictions are.
     keep_moments : bool, "exact" or "compressed"
-        Keep what `update` and `merge` need to add other logs.
+        Keep the moments, which `update` and `merge` need to add other logs. True keeps exact ones
+        if they fit into ``memory``, otherwise compressed ones.
     memory : int
-        Bytes that these moments may take.
+        Maximum memory for these moments, in bytes.
     progress : bool or callable, optional
-        True for a bar of tqdm, False for none; by default one if tqdm is installed and standard error is a terminal. A function is
-        called with what is being done, how much of it is, and of how much (or None).
+        True for a tqdm bar, False for none. By default there is a bar if tqdm is installed and
+        standard error is a terminal. A function is called with the name of the current stage, the
+        amount done, and the total (or None).
     test_projection : str, default "signed-hash"
-        Projection of tests
-        "spherical": Gaussian entries; "rademacher": ±1; "hashed": a single 1; "signed-hash": a single ±1; "identity": no compression
-        (TPSR).
+        Projection of tests.
+        "spherical": Gaussian entries; "rademacher": ±1; "hashed": a single 1; "signed-hash": a
+        single ±1; "identity": no compression (TPSR).
     history_projection : str, default "signed-hash"
-        Projection of histories
-        As of tests.
+        Projection of histories.
+        The same choices as for tests.
     test_dim : int, default 1024
-        d_T, rows of Φ_T (the null test has a row of its own besides; no meaning for identity)
+        d_T, rows of Φ_T, plus one for the null test (ignored by identity).
     history_dim : int, default 1024
-        d_H, rows of Φ_H (start and null history have rows of their own besides; no meaning for identity)
+        d_H, rows of Φ_H, plus one each for the start and the null history (ignored by identity).
     max_test_length : int, default 2
-        Longest test, in steps
+        Longest test, in steps.
     history : {"suffix", "prefix"}, default "suffix"
-        Which parts of the past are histories
-        "suffix": the last pairs, so that every step teaches; "prefix": the whole past, as printed.
+        Which parts of the past are histories.
+        "suffix": the last pairs, so that every step is used for training; "prefix": the whole past,
+        as in the paper.
     history_length : int, default 3
-        Longest suffix history, in steps (no meaning for prefix histories)
+        Longest suffix history, in steps (ignored for prefix histories).
     cuts : {"complete", "ragged"}, default "complete"
-        Which cuts of an episode enter the sums
-        "complete": those with room for the longest test; "ragged": all, as printed.
+        At which steps an episode is cut into a history and a test.
+        "complete": where the longest test still fits; "ragged": at every step, as in the paper.
     start : {"fixed", "mixed"}, default "fixed"
-        What is known of the state in which episodes start
-        "fixed": all episodes start alike; "mixed": they start anywhere.
+        What is known about the initial state of episodes.
+        "fixed": all episodes start from the same distribution; "mixed": they start at arbitrary
+        points.
     rank : int, default 40
-        d′, dimension of the predictive state
+        d′, dimension of the predictive state.
     tolerance : float, default 1e-06
-        Singular values below this share of the largest are dropped
+        Singular values below this fraction of the largest are dropped.
     regression : {"two-stage", "pseudo-inverse"}, default "two-stage"
-        How operators are regressed
-        "two-stage": least squares in two stages, with a ridge; "pseudo-inverse": as printed.
+        How operators are regressed.
+        "two-stage": least squares in two stages, with a ridge; "pseudo-inverse": as in the paper.
     whitening_ridge : float, default 0.03
-        Ridge of the whitening, in units of the mean eigenvalue (two-stage only)
+        Ridge of the whitening, in units of the mean eigenvalue (two-stage only).
     ridge : float, default 0.01
-        Ridge of the second stage, in units of the mean eigenvalue (two-stage only)
+        Ridge of the second stage, in units of the mean eigenvalue (two-stage only).
     floor : float, default 0.0001
-        Least probability of an observation seen in training, before normalising
+        Smallest probability of an observation seen in training, before normalisation.
     ngram_length : int, default 3
-        Longest context of the back-off n-gram that is counted beside the model (steps)
+        Longest context of the back-off n-gram that is counted alongside the model, in steps.
     mix : float, default 0.0
-        Weight of the n-gram in predictions, between 0 and 1
+        Weight of the n-gram in predictions, between 0 and 1.
     observe_reward : bool, default False
-        Whether rewards are part of observations: for where they tell more than observations do
+        Whether rewards are part of observations, for rewards that carry information of their own.
     weighting : {"none", "next", "propensity"}, default "none"
-        What is done about actions that the logging policy preferred
-        "none": nothing, the model is that of the logging policy; "next": what rare actions lead to counts as much as what others do;
-        "propensity": tests as well, with more variance. The last two need the probabilities of actions.
+        How to correct for the behaviour policy that chose the logged actions.
+        "none": no correction, the model is that of the system under the behaviour policy. "next":
+        outcomes of rare actions count as much as those of frequent ones. "propensity": steps of
+        tests are weighted as well, at the cost of more variance. "next" and "propensity" need
+        action probabilities in the logs.
     seed : int, default 0
-        Seed of the projections
+        Seed of the projections.
     states : int or "auto", default "auto"
-        How many latent states: auto, or a number (the start and the ends come on top)
+        Number of latent states: auto, or a number (start and end states are added to it).
     layout : str, default "auto"
-        What latent states have to do with observations
-        "owned": each state emits one observation, for clear but ambiguous ones; "free": it may emit any, for noisy ones; "modes": the
-        observation and a hidden mode; "dense": plain EM from a random start, to compare with; "auto": what predicts held-out episodes best.
+        How latent states relate to observations.
+        "owned": each state emits one observation, for noise-free observations that many states
+        share. "free": a state may emit any observation, for noisy ones. "modes": a state is an
+        observation and a hidden mode. "dense": plain EM from a random start, for comparison.
+        "auto": the layout that predicts held-out episodes best.
     em_rounds : int, default 60
-        Most rounds of EM
+        Maximum number of EM rounds.
     patience : int, default 6
-        Rounds without a gain on held-out episodes after which EM stops
+        EM stops after this many rounds without a gain on held-out episodes.
 
     Returns
     -------
@@ -174,13 +184,13 @@ def learn(
     )
     refinement = given(states=states, layout=layout, em_rounds=em_rounds, patience=patience)
     if refinement and not refine:
-        raise ValueError(f"{', '.join(refinement)}: of refinement; give refine=True as well")
+        raise ValueError(f"{', '.join(refinement)}: parameters of refinement; add refine=True")
     keep = "fitting" if keep_moments is True else keep_moments or None
-    with told(progress) as tell:
+    with reporting(progress) as tell:
         native = _native.learn(native_of(logs, Logs), preset, params, refinement if refine else None, ensemble, keep, memory, tell)
     model = advised(Model(native))
     if keep_moments is True and model.moments == "compressed":
-        words = "moments are compressed, as exact ones would take more than memory: updates will be approximate"
+        words = f"moments are compressed, as exact ones take more than memory={memory} bytes; updates will be approximate"
         warnings.warn(words, stacklevel=2)
     return model._encoded(logs._encoding) if logs._encoding else model
 
@@ -195,26 +205,29 @@ def refine(
     em_rounds: int | None = None,
     patience: int | None = None,
 ) -> Model:
-    """Makes a proper POMDP of a model, with hidden states and probabilities, by EM from where the model stands.
+    """Refines a model into a POMDP, with hidden states and proper probabilities, by EM that starts
+    from the model.
 
     Parameters
     ----------
     model : Model
-        What `learn` made.
+        A model from `learn`.
     logs : Logs
-        Best those that it was learned from.
+        Preferably the logs that it was learned from.
     progress : bool or callable, optional
-        As of `learn`.
+        As in `learn`.
     states : int or "auto", default "auto"
-        How many latent states: auto, or a number (the start and the ends come on top)
+        Number of latent states: auto, or a number (start and end states are added to it).
     layout : str, default "auto"
-        What latent states have to do with observations
-        "owned": each state emits one observation, for clear but ambiguous ones; "free": it may emit any, for noisy ones; "modes": the
-        observation and a hidden mode; "dense": plain EM from a random start, to compare with; "auto": what predicts held-out episodes best.
+        How latent states relate to observations.
+        "owned": each state emits one observation, for noise-free observations that many states
+        share. "free": a state may emit any observation, for noisy ones. "modes": a state is an
+        observation and a hidden mode. "dense": plain EM from a random start, for comparison.
+        "auto": the layout that predicts held-out episodes best.
     em_rounds : int, default 60
-        Most rounds of EM
+        Maximum number of EM rounds.
     patience : int, default 6
-        Rounds without a gain on held-out episodes after which EM stops
+        EM stops after this many rounds without a gain on held-out episodes.
 
     Examples
     --------
@@ -224,7 +237,7 @@ def refine(
     6
     """
     params = given(states=states, layout=layout, em_rounds=em_rounds, patience=patience)
-    with told(progress) as tell:
+    with reporting(progress) as tell:
         return advised(Model(_native.refine(native_of(model, Model), native_of(logs, Logs), params, tell)))
 
 
@@ -233,21 +246,21 @@ def update(
 ) -> Model:
     """Adds new logs to a model that keeps its moments; the old logs are not needed.
 
-    The result is what learning from all of them would have given, as long as moments are exact. Refinement and ensemble are left out,
-    as they need the logs themselves.
+    If the moments are exact, the result is the same as learning from all logs. Refinement and
+    ensemble are dropped, as they need the logs themselves.
 
     Parameters
     ----------
     model : Model
         Learned with ``keep_moments``.
     logs : Logs
-        The new ones.
+        The new logs.
     memory : int
-        Bytes that the moments may take.
+        Maximum memory for the moments, in bytes.
     compress : bool
-        Let exact moments become compressed ones where they no longer fit, instead of raising an error.
+        Compress exact moments if they no longer fit into ``memory``, instead of raising an error.
     progress : bool or callable, optional
-        As of `learn`.
+        As in `learn`.
 
     Examples
     --------
@@ -258,13 +271,14 @@ def update(
     """
     native, native_logs = native_of(model, Model), native_of(logs, Logs)
     encoding = model._encoding.joined(logs._encoding)
-    with told(progress) as tell:
+    with reporting(progress) as tell:
         updated = Model(_native.update(native, native_logs, memory, compress, tell))
     return updated._encoded(encoding)
 
 
 def merge(*models: Model) -> Model:
-    """Joins models of different logs, learned with the same parameters and ``keep_moments``, into the model of all of them.
+    """Merges models of different logs, learned with the same parameters and ``keep_moments``, into
+    the model of all these logs.
 
     Examples
     --------
@@ -281,16 +295,17 @@ def merge(*models: Model) -> Model:
 
 
 def score(model: Model, logs: Logs, *, truth: str | Domain | None = None) -> Score:
-    """How well a model predicts logs, best ones that it was not learned from, beside n-grams of the logs that it was.
+    """Scores the predictions of a model on logs, preferably held-out ones, and compares them with
+    n-grams of the training logs.
 
     Parameters
     ----------
     model : Model
-        What to score.
+        The model to score.
     logs : Logs
-        What it is to predict.
+        The logs to predict.
     truth : str or Domain, optional
-        The system that made the logs, whose exact model is put beside.
+        The domain that the logs come from; its exact model is scored too.
 
     Examples
     --------
@@ -303,7 +318,7 @@ def score(model: Model, logs: Logs, *, truth: str | Domain | None = None) -> Sco
     domain = None if truth is None else domain_of(truth)._native
     result = Score._of(_native.score(native_of(model, Model), native_of(logs, Logs), domain))
     if result.unseen > MUCH_UNSEEN * result.steps:
-        warnings.warn("most of these steps were never met in training: are these logs of the same system?", stacklevel=2)
+        warnings.warn("most of these steps have actions or observations that were not seen in training; are these logs of the same system?", stacklevel=2)
     return result
 
 
@@ -323,15 +338,15 @@ def search(
     logs : Logs
         Divided into folds, each held out in turn.
     preset : {"default", "paper"}
-        The recipe to start from, and to beat.
+        Parameters to start from, and to improve on.
     folds : int
-        How many parts.
+        Number of folds.
     budget : float
-        Seconds after which to come to an end; 0 for as long as it takes, and then always the same result.
+        Time limit in seconds; 0 for no limit, which makes the result reproducible.
     progress : bool or callable, optional
-        As of `learn`.
+        As in `learn`.
     **fixed
-        Parameters of `learn` that are not searched for.
+        Parameters of `learn` that are fixed instead of searched.
 
     Examples
     --------
@@ -342,26 +357,27 @@ def search(
     True
     >>> model = ft.learn(logs, **found.params)
     """
-    with told(progress) as tell:
+    with reporting(progress) as tell:
         return Found._of(_native.search(native_of(logs, Logs), preset, dict(fixed), folds, budget, tell))
 
 
 def diagnose(logs: Logs, *, preset: Preset = "default", **params: Unpack[Learning]) -> dict[str, Any]:
-    """What the logs support: what was tried, how sparse their matrices are, which rank and projection they suggest, how errors grow.
+    """Measures what can be learned from logs: coverage, sparsity, supported rank and projection
+    size, and error growth.
 
     Parameters
     ----------
     logs : Logs
-        What to look at.
+        The logs to examine.
     preset : {"default", "paper"}
-        The recipe whose matrices are looked at.
+        Parameters of learning to start from.
     **params
-        Parameters of `learn` that change it.
+        Parameters of `learn` that override them.
 
     Returns
     -------
     dict
-        What ``foretell diagnose --json`` prints.
+        The measurements by name: the same as the JSON output of the command ``foretell diagnose``.
 
     Examples
     --------

@@ -18,9 +18,9 @@ Path = str | os.PathLike[str]
 
 
 class Logs(Encoded):
-    """Episodes to learn from: those of files, which are read when they are needed, or those in memory.
+    """Episodes to learn from: in files, which are read when needed, or in memory.
 
-    They come from `read`, `sample`, `record` and the functions whose names begin with ``from_``.
+    `read`, `sample`, `record` and the functions whose names start with ``from_`` make them.
 
     Examples
     --------
@@ -45,22 +45,23 @@ class Logs(Encoded):
 
     @property
     def actions(self) -> list[str]:
-        """Names of the actions, in the order in which they are met."""
+        """Names of the actions, in order of first occurrence."""
         return self._native.actions
 
     @property
     def observations(self) -> list[str]:
-        """Names of the observations, in the order in which they are met; those that end an episode have ``[end]`` behind."""
+        """Names of the observations, in order of first occurrence; ``[end]`` is appended to those
+        that end an episode."""
         return self._native.observations
 
     def summary(self) -> dict[str, Any]:
-        """What is in the logs, and what looks wrong with them.
+        """Summary of the logs, with possible problems.
 
         Returns
         -------
         dict
-            Counts of episodes, steps, actions and observations, lengths, rewards, and ``findings`` in plain sentences: what
-            ``foretell inspect --json`` prints.
+            Counts of episodes, steps, actions and observations, lengths, rewards, and ``findings``
+            as sentences: the same as the JSON output of the command ``foretell inspect``.
 
         Examples
         --------
@@ -78,8 +79,9 @@ class Logs(Encoded):
         Returns
         -------
         dict of arrays
-            ``episode_id``, ``step``, ``action`` and ``observation`` (as numbers, in the order of `actions` and `observations`),
-            ``reward`` and ``action_prob`` (NaN where the logs do not tell), ``terminated`` and ``truncated``.
+            ``episode_id``, ``step``, ``action`` and ``observation`` (as numbers, in the order of
+            `actions` and `observations`), ``reward`` and ``action_prob`` (NaN where missing),
+            ``terminated`` and ``truncated``.
 
         Examples
         --------
@@ -91,7 +93,7 @@ class Logs(Encoded):
         if self._columns is None:
             self._columns = self._native.columns()
             for column in self._columns.values():
-                column.setflags(write=False)  # others may look at it too
+                column.setflags(write=False)  # the array is shared
         return dict(self._columns)
 
     def to_pandas(self) -> Any:
@@ -117,7 +119,7 @@ class Logs(Encoded):
         return pandas.DataFrame(columns)
 
     def take(self, episodes: Iterable[int] | NDArray[np.integer[Any]]) -> Logs:
-        """Some of the episodes, by their numbers or where a mask is true; all are held in memory.
+        """Some of the episodes, by index or by a boolean mask; they are held in memory.
 
         Examples
         --------
@@ -129,19 +131,19 @@ class Logs(Encoded):
         numbers = np.asarray(episodes if isinstance(episodes, np.ndarray) else list(episodes))
         if numbers.dtype == bool:
             if len(numbers) != len(self):
-                raise ValueError(f"a mask of {len(numbers)} for {count(len(self), 'episode')}")
+                raise ValueError(f"the mask has length {len(numbers)}, but there are {count(len(self), 'episode')}")
             numbers = np.flatnonzero(numbers)
         return Logs(self._native.take(numbers.astype(np.int64)), self._encoding)
 
     def split(self, share: float = 0.8, *, seed: int = 0) -> tuple[Logs, Logs]:
-        """The logs in two parts, drawn at random: one to learn from and one to test on.
+        """Splits the episodes at random into two parts: one for training and one for testing.
 
         Parameters
         ----------
         share : float
-            Share of the episodes that goes to the first part.
+            Fraction of the episodes in the first part.
         seed : int
-            Seed of the draw.
+            Seed of the split.
 
         Examples
         --------
@@ -157,7 +159,8 @@ class Logs(Encoded):
         return self.take(np.sort(order[:first])), self.take(np.sort(order[first:]))
 
     def write(self, path: Path) -> None:
-        """Writes the logs to a file, by its extension as CSV, JSON Lines or Parquet (the first two also ``.gz``).
+        """Writes the logs to a file; its extension selects CSV, JSON Lines or Parquet (the first
+        two also ``.gz``).
 
         Examples
         --------
@@ -167,7 +170,7 @@ class Logs(Encoded):
         self._native.write(os.fspath(path))
 
     def __add__(self, other: Logs) -> Logs:
-        """These episodes, then those of others; all are held in memory.
+        """These episodes followed by those of others; all are held in memory.
 
         Examples
         --------

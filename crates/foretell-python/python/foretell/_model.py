@@ -1,4 +1,4 @@
-"""Models, and their states in an episode."""
+"""Models, and their states during an episode."""
 
 from __future__ import annotations
 
@@ -18,17 +18,19 @@ if TYPE_CHECKING:
     from foretell.discretise import Discretiser
 
 Symbol = str | int | float | bool | Sequence[Any] | NDArray[Any] | np.generic
-"""A name of an action or observation: a string, a whole number, or a tuple of these where several make one symbol."""
+"""A name of an action or observation: a string, a whole number, or a tuple of these where several
+make one symbol."""
 
 Pair = tuple[Symbol, Symbol | None] | tuple[Symbol, Symbol | None, float | None]
-"""An action and the observation that answered it, None for one that was missed; and the reward, where observations tell it."""
+"""An action and the observation that followed it (None if it is missing); and the reward, where it
+is part of observations."""
 
 
 def rewarded(pair: Any) -> tuple[Any, Any, float | None]:
     """Action, observation and reward of a pair."""
     if isinstance(pair, tuple | list) and len(pair) in (2, 3):
         return pair[0], pair[1], pair[2] if len(pair) == 3 else None
-    raise ValueError(f"{pair!r} is no pair of action and observation")
+    raise ValueError(f"{pair!r} is not a pair; give (action, observation) or (action, observation, reward)")
 
 
 def named(probabilities: NDArray[np.float64], names: Sequence[str]) -> dict[str, float]:
@@ -38,7 +40,7 @@ def named(probabilities: NDArray[np.float64], names: Sequence[str]) -> dict[str,
 
 
 class Model(Encoded):
-    """What will be observed if something is done: a model that `learn` made.
+    """A model that predicts observations, given actions; `learn` makes one.
 
     Examples
     --------
@@ -78,7 +80,7 @@ class Model(Encoded):
 
     @property
     def observations(self) -> list[str]:
-        """Names of the observations; those that end an episode have ``[end]`` behind."""
+        """Names of the observations; ``[end]`` is appended to those that end an episode."""
         return self._native.observations
 
     @property
@@ -88,7 +90,7 @@ class Model(Encoded):
 
     @property
     def params(self) -> dict[str, Any]:
-        """The parameters that it was learned with."""
+        """The parameters of learning."""
         return self._native.params
 
     @property
@@ -98,18 +100,19 @@ class Model(Encoded):
 
     @property
     def trained_on(self) -> tuple[int, int]:
-        """Episodes and steps that it was learned from."""
+        """Numbers of episodes and steps that it was learned from."""
         episodes, steps, _ = self._native.trained_on
         return episodes, steps
 
     @property
     def states(self) -> int | None:
-        """How many states the POMDP has, if the model was refined."""
+        """Number of states of the POMDP, if the model is refined; else None."""
         return self._native.states
 
     @property
     def moments(self) -> str | None:
-        """``"exact"`` or ``"compressed"`` if it keeps what `update` and `merge` need, else None."""
+        """``"exact"`` or ``"compressed"`` if it keeps the moments that `update` and `merge` need;
+        else None."""
         return self._native.moments
 
     @property
@@ -119,11 +122,11 @@ class Model(Encoded):
 
     @property
     def normalizer(self) -> NDArray[np.float64]:
-        """c_∞, with which a state of the linear model gives 1."""
+        """c_∞, the normaliser of the linear model: its product with any state is 1."""
         return self._native.normalizer
 
     def operator(self, action: Symbol, observation: Symbol, *, terminated: bool = False) -> NDArray[np.float64] | None:
-        """C_ao of the linear model; None for a pair that was never met.
+        """C_ao of the linear model; None for a pair that was not seen in training.
 
         Examples
         --------
@@ -147,7 +150,7 @@ class Model(Encoded):
         """
         text = self._native.pomdp()
         if text is None:
-            raise ValueError("the model is linear, and no POMDP; refine it first")
+            raise ValueError("the model is linear, not a POMDP; refine it first with foretell.refine")
         return text
 
     def tables(self) -> dict[str, NDArray[Any]]:
@@ -156,8 +159,9 @@ class Model(Encoded):
         Returns
         -------
         dict of arrays
-            ``start`` (states), ``transitions`` (actions × states × states), ``emissions`` (actions × the state arrived in ×
-            observations), ``rewards`` (actions × states, expected) and ``terminal`` (states).
+            ``start`` (states), ``transitions`` (actions × states × states), ``emissions`` (actions
+            × the state arrived in × observations), ``rewards`` (actions × states, expected) and
+            ``terminal`` (states).
 
         Examples
         --------
@@ -171,11 +175,11 @@ class Model(Encoded):
         """
         tables = self._native.tables()
         if tables is None:
-            raise ValueError("the model is linear, and no POMDP; refine it first")
+            raise ValueError("the model is linear, not a POMDP; refine it first with foretell.refine")
         return tables
 
     def linear(self) -> Model:
-        """The linear model alone, without refinement and ensemble.
+        """The linear model only, without refinement and ensemble.
 
         Examples
         --------
@@ -197,7 +201,8 @@ class Model(Encoded):
         return Model(self._native.with_mix(mix))
 
     def with_discretiser(self, discretiser: Discretiser | None) -> Model:
-        """The model with a discretiser, which is saved with it. `from_numpy` and `record` see to this by themselves.
+        """The model with a discretiser, which is saved with it. `from_numpy` and `record` do this
+        automatically.
 
         Examples
         --------
@@ -218,7 +223,7 @@ class Model(Encoded):
         Parameters
         ----------
         shown : str, int or tuple, optional
-            What was shown before the first action, where the model was learned from logs of Gymnasium.
+            The observation before the first action, if the model was learned from Gymnasium logs.
 
         Examples
         --------
@@ -243,19 +248,20 @@ class Model(Encoded):
         return state
 
     def predict(self, history: Iterable[Pair] = (), *, action: Symbol) -> dict[str, float]:
-        """What will be observed after a history if an action is taken.
+        """Predicts the observation that follows a history and an action.
 
         Parameters
         ----------
         history : iterable of (action, observation)
-            What has happened in the episode; None for an observation that was missed. The reward may stand behind, as in `Logs`.
+            The episode so far; None for a missing observation. A reward may follow, as in `Logs`.
         action : str, int or tuple
-            What will be done.
+            The next action.
 
         Returns
         -------
         dict
-            Probabilities of observations, the largest first. What is missing to 1 is left for observations never met.
+            Probabilities of observations, the largest first. The remainder to 1 is for observations
+            not seen in training.
 
         Examples
         --------
@@ -268,7 +274,10 @@ class Model(Encoded):
         return self._after(history).predict(action)
 
     def forecast(self, history: Iterable[Pair] = (), *, actions: Sequence[Symbol]) -> list[dict[str, float]]:
-        """What will be observed at each step of a plan, if the episode has not ended before: a dictionary as of `predict` for each action.
+        """Predicts the observation at each step of a sequence of actions, if the episode has not
+        ended before.
+
+        Returns one dictionary for each action, as in `predict`.
 
         Examples
         --------
@@ -294,7 +303,8 @@ class Model(Encoded):
     def sample(
         self, history: Iterable[Pair] = (), *, actions: Sequence[Symbol], n: int = 1, seed: int = 0
     ) -> list[list[str]]:
-        """Draws ``n`` futures: the observations that might answer a plan. One ends early where the episode does.
+        """Samples ``n`` sequences of observations that may follow the actions. A sequence is
+        shorter if its episode ends.
 
         Examples
         --------
@@ -351,7 +361,7 @@ def _restored(data: bytes) -> Model:
 
 
 class Filter:
-    """The state of a model in an episode; `Model.filter` makes one.
+    """The state of a model during an episode; `Model.filter` makes one.
 
     Examples
     --------
@@ -362,7 +372,7 @@ class Filter:
     >>> state.state.shape
     (3,)
 
-    What would follow, and how sure that is:
+    Predictions, and their uncertainty:
 
     >>> next(iter(state.predict("listen")))
     'growl-left'
@@ -377,7 +387,7 @@ class Filter:
     >>> [len(future) for future in state.sample(["listen", "listen"], n=3, seed=1)]
     [2, 2, 2]
 
-    A copy goes its own way; an observation may be missing; then the next episode begins:
+    A copy is independent; an observation may be missing; ``reset`` starts the next episode:
 
     >>> other = state.copy()
     >>> other.update_missing("open-left")
@@ -398,16 +408,16 @@ class Filter:
 
     @property
     def unseen(self) -> float:
-        """What is left for observations that were never met."""
+        """Probability of observations that were not seen in training."""
         return self._native.unseen
 
     @property
     def lost(self) -> int:
-        """How often an observation came that the model held impossible."""
+        """How often the model assigned probability zero to an observation."""
         return self._native.lost
 
     def copy(self) -> Filter:
-        """The same state, to go on with apart from this one."""
+        """An independent copy of the state."""
         return Filter(self._native.copy(), self._observations, self._encoding)
 
     __copy__ = copy
@@ -416,7 +426,7 @@ class Filter:
         return self.copy()
 
     def reset(self, shown: Symbol | None = None) -> None:
-        """Begins an episode, with what was shown before the first action, if anything."""
+        """Starts an episode, with the observation before the first action, if there is one."""
         self._native.reset()
         self._begin(shown)
 
@@ -425,51 +435,55 @@ class Filter:
         if shown is None:
             return
         if first is None:
-            raise ValueError("episodes of its logs begin with an action: nothing is shown before it")
+            raise ValueError("shown: episodes of its logs start with an action, without an observation before it; leave shown out")
         self.update(first, shown, reward=0.0)
 
     def update(
         self, action: Symbol, observation: Symbol, *, terminated: bool = False, reward: float | None = None
     ) -> float:
-        """Takes a step into account.
+        """Updates the state with a step.
 
         Parameters
         ----------
         action, observation : str, int or tuple
-            What was done and what answered it: a symbol, or a measurement where the model has a discretiser.
+            The action and the observation that followed: symbols, or a measurement if the model has
+            a discretiser.
         terminated : bool
-            Whether it ended the episode.
+            Whether the episode ended.
         reward : float, optional
-            The reward, for models whose observations tell it.
+            The reward, for models whose observations include it.
 
         Returns
         -------
         float
-            The probability that the observation was given.
+            The predicted probability of the observation.
         """
         observed = self._encoding.encoded(observation)
         return self._native.update(action, observed, terminated=terminated, reward=reward)
 
     def update_missing(self, action: Symbol) -> None:
-        """Takes an action into account whose observation was missed."""
+        """Updates the state with an action whose observation is missing."""
         self._native.update_missing(action)
 
     def predict(self, action: Symbol) -> dict[str, float]:
-        """What will be observed after an action: probabilities, the largest first."""
+        """Probabilities of the observations after an action, the largest first."""
         return named(self._native.predict(action), self._observations)
 
     def predict_array(self, action: Symbol) -> NDArray[np.float64]:
-        """What will be observed after an action, in the order of `Model.observations`."""
+        """Probabilities of the observations after an action, in the order of
+        `Model.observations`."""
         return self._native.predict(action)
 
     def spread(self, action: Symbol) -> dict[str, float]:
-        """How sure `predict` is: how far the models of an ensemble's halves are from it. Empty without an ensemble."""
+        """Uncertainty of `predict`: the deviation of the ensemble's models of halves of the logs.
+        Empty without an ensemble."""
         self._native.predict(action)
         spread = self._native.spread
         return named(spread, self._observations) if len(spread) else {}
 
     def forecast(self, actions: Sequence[Symbol]) -> list[dict[str, float]]:
-        """What will be observed at each step of a plan, if the episode has not ended before."""
+        """Predicts the observation at each step of a sequence of actions, if the episode has not
+        ended before."""
         return [named(row, self._observations) for row in self._native.forecast(list(actions))]
 
     def probability(self, test: Sequence[Pair]) -> float:
@@ -477,7 +491,7 @@ class Filter:
         return self._native.probability([(a, self._encoding.encoded(o), reward) for a, o, reward in map(rewarded, test)])
 
     def sample(self, actions: Sequence[Symbol], *, n: int = 1, seed: int = 0) -> list[list[str]]:
-        """Draws ``n`` futures: the observations that might answer a plan."""
+        """Samples ``n`` sequences of observations that may follow the actions."""
         drawn = self._native.sample(list(actions), n, seed)
         return [[self._observations[o] for o in future] for future in drawn]
 

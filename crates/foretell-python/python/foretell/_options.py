@@ -1,4 +1,4 @@
-"""What verbs take."""
+"""Arguments of the functions, and their checks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Projection = Literal["spherical", "rademacher", "signed-hash", "hashed", "identi
 
 
 class Learning(TypedDict, total=False):
-    """Parameters of `learn` that other verbs take too."""
+    """Parameters of `learn` that other functions accept too."""
 
     test_projection: Projection
     history_projection: Projection
@@ -40,18 +40,18 @@ class Learning(TypedDict, total=False):
 
 
 def native_of(thing: Any, kind: type[Logs] | type[Model] | type[Policy]) -> Any:
-    """The native part of what is given, if it is of that kind."""
+    """The native part of an object, if it is of that kind."""
     if isinstance(thing, kind):
         return thing._native
     how = {"Logs": "ft.read", "Model": "ft.Model.load", "Policy": "ft.Policy.load"}[kind.__name__]
     if isinstance(thing, str | os.PathLike):
-        raise TypeError(f"{thing!r} is no foretell.{kind.__name__}; {how} reads a file")
-    remedy = "; ft.from_pandas makes one" if hasattr(thing, "columns") and kind is Logs else ""
-    raise TypeError(f"a {type(thing).__name__} is no foretell.{kind.__name__}{remedy}")
+        raise TypeError(f"{thing!r} is not a foretell.{kind.__name__}; read a file with {how}")
+    remedy = "; convert it with ft.from_pandas" if hasattr(thing, "columns") and kind is Logs else ""
+    raise TypeError(f"a {type(thing).__name__} is not a foretell.{kind.__name__}{remedy}")
 
 
 def checked(episodes: int, discount: float | None = None) -> None:
-    """Refuses what cannot be evaluated."""
+    """Checks the number of episodes and the discount."""
     if episodes < 1:
         raise ValueError(f"episodes = {episodes}: must be at least 1")
     if discount is not None and not 0 <= discount <= 1:
@@ -59,10 +59,10 @@ def checked(episodes: int, discount: float | None = None) -> None:
 
 
 def given(**params: Any) -> dict[str, Any]:
-    """The parameters that were given."""
+    """The parameters that are not None."""
     return {name: value for name, value in params.items() if value is not None}
 
 
 def domain_of(domain: str | os.PathLike[str] | Domain) -> Domain:
-    """A domain, by its name or as it is."""
+    """A domain, from its name or as given."""
     return domain if isinstance(domain, Domain) else Domain(domain)

@@ -1,4 +1,4 @@
-"""From models to policies, and what these earn."""
+"""Planning with models, and evaluating policies."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from foretell._logs import Logs
 from foretell._model import Model
 from foretell._options import Preset, checked, domain_of, given, native_of
 from foretell._policy import Policy
-from foretell._progress import Progress, progress as told
+from foretell._progress import Progress, progress as reporting
 from foretell._results import LogValue, Returns, Solution, Trained
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Env = gymnasium.Env[Any, Any]
 
-# Steps with a reward below which logs hardly tell what can be earned.
+# Logs with fewer rewarded steps than this give unreliable estimates.
 FEW_REWARDS = 50
 
 
@@ -46,51 +46,57 @@ def plan(
     ensembles: Literal["per-action", "joint"] | None = None,
     seed: int | None = None,
 ) -> Policy:
-    """Finds a policy that earns much reward: in the POMDP of a refined model, or by fitted-Q on the logs.
+    """Computes a policy with a high return: in the POMDP of a refined model, or by fitted-Q on the
+    logs.
 
     Parameters
     ----------
     model : Model
-        What will happen.
+        The model to plan with.
     logs : Logs
-        With rewards.
+        Logs with rewards.
     preset : {"default", "paper"}
-        The recipe to start from. What is given below changes it.
+        Parameters to start from. The parameters below override them.
     progress : bool or callable, optional
-        As of `learn`.
+        As in `learn`.
     planner : str, default "auto"
-        How the policy is found
-        "point-based": value iteration between two bounds; "qmdp": as if the state were seen after the next step; "fast-informed": after
-        two; these need a refined model. "fitted-q": on the logs, as in the paper. "auto": point-based where the refined model predicts
-        better than the last steps do, else fitted-q.
+        How the policy is computed.
+        "point-based": value iteration between two bounds. "qmdp": assumes that the state becomes
+        visible after the next step. "fast-informed": assumes that it becomes visible after two
+        steps. These three need a refined model. "fitted-q": fitted-Q on the logs, as in the paper.
+        "auto": point-based if the model is refined, predicts better than the last steps do, and has
+        states that determine rewards; otherwise fitted-q.
     pessimism : float, default 0.0
-        Standard deviations of a reward that are taken off where an action was never tried; half of them after three trials
+        Penalty on untried actions, in standard deviations of the reward; half after three trials.
     state : {"memory", "predictive", "last"}, default "memory"
-        What the policy knows of the past, with fitted-Q
-        "predictive": the state of the model; "memory": and the last observation beside it; "last": the last observations alone.
+        What the policy remembers of the past, with fitted-Q.
+        "predictive": the state of the model. "memory": that state and the last observation. "last":
+        the last observations only.
     last : int, default 2
-        Observations in the state, where it is made of the last ones
+        Number of observations in the state, if it consists of the last ones.
     regressor : {"auto", "trees", "table", "mean"}, default "auto"
-        Who estimates Q
-        "trees" over states; a "table" over the last steps; the "mean" of both; "auto": who predicts better.
+        What estimates Q.
+        "trees" over states; a "table" over the last steps; the "mean" of both; "auto": whichever
+        predicts better.
     window : int, default 2
-        Most of the latest steps that a table looks at, beside the time
+        Maximum number of last steps that the table distinguishes, besides the time step.
     rounds : int, default 100
-        Rounds of fitted-Q, or trials of the point-based planner
+        Rounds of fitted-Q, or trials of the point-based planner.
     discount : float, default 0.99
-        Discount γ
+        Discount γ.
     trees : int, default 25
-        Trees in a forest
+        Trees in a forest.
     min_split : int, default 30
-        Rows below which a node of a tree is a leaf
+        Tree nodes with fewer rows than this are leaves.
     structure : {"frozen", "refitted"}, default "frozen"
-        When the structure of the trees is chosen
-        "frozen": once, without a look at the targets; "refitted": in every round, as printed.
+        When the structure of the trees is chosen.
+        "frozen": once, independently of the targets; "refitted": anew in every round, as in the
+        paper.
     ensembles : str, default "per-action"
-        How actions enter Q
+        How actions enter Q.
         "per-action": a forest for each; "joint": one forest with the action among its inputs.
     seed : int, default 0
-        Seed of the trees
+        Seed of the trees.
 
     Examples
     --------
@@ -115,10 +121,10 @@ def plan(
         ensembles=ensembles,
         seed=seed,
     )
-    with told(progress) as tell:
+    with reporting(progress) as tell:
         native, only = _native.plan(native_of(model, Model), native_of(logs, Logs), preset, params, tell)
     if only is not None:
-        words = f"every reward in the logs is {only:g}, so they cannot tell a good policy from a bad one"
+        words = f"every reward in the logs is {only:g}, so good and bad policies cannot be distinguished; check the rewards"
         warnings.warn(words, stacklevel=2)
     return Policy(native)
 
@@ -162,33 +168,34 @@ def evaluate(
     encode: Encoder | None = None,
     progress: bool | Progress | None = None,
 ) -> Returns | LogValue:
-    """What a policy earns in a domain or a Gymnasium environment, or what logs say that it would earn.
+    """Evaluates a policy in a domain or a Gymnasium environment, or estimates its return from logs.
 
     Parameters
     ----------
     policy : Policy
-        Who acts.
+        The policy to evaluate.
     where : str, Domain, gymnasium.Env or Logs
-        A domain or environment to act in; or logs, best those that it was not planned on.
+        A domain or environment to act in; or logs, preferably not those used for planning.
     episodes : int
-        How many; with logs, of rollouts in the policy's own model.
+        Number of episodes; with logs, number of rollouts in the policy's own model.
     max_steps : int, optional
-        Steps after which an episode is cut: by default the domain's horizon, or the longest episode of the logs.
+        Steps after which an episode is truncated. By default the domain's horizon, or the longest
+        episode of the logs.
     discount : float, optional
-        By default the domain's, or that of planning.
+        Discount of the discounted return. By default the domain's, or that used for planning.
     replicates : int
-        With logs, samples of them for an interval.
+        With logs, number of bootstrap samples for the 95 % interval.
     seed : int
         Seed of the episodes.
     encode : function, optional
-        Makes symbols of what an environment shows, if the policy has no discretiser that does.
+        Maps observations of an environment to symbols, if the policy has no discretiser.
     progress : bool or callable, optional
-        As of `learn`, where an environment is acted in.
+        As in `learn`, for environments.
 
     Returns
     -------
     Returns or LogValue
-        `LogValue` with logs.
+        `LogValue` for logs, otherwise `Returns`.
 
     Examples
     --------
@@ -209,18 +216,18 @@ def evaluate(
         )
         worth = LogValue._of(report)
         if worth.rewarded < FEW_REWARDS:
-            little = f"only {worth.rewarded} steps of these logs had a reward that is not zero, so the estimates rest on little"
+            little = f"only {worth.rewarded} steps of these logs had a non-zero reward, so the estimates are unreliable; give more logs"
             warnings.warn(little, stacklevel=2)
         elif worth.agree is False:
-            warnings.warn("the two estimates disagree, so trust neither; more logs would tell", stacklevel=2)
+            warnings.warn("the two estimates disagree, so trust neither; give more logs, or logs of a policy closer to this one", stacklevel=2)
         return worth
     if not isinstance(where, str | os.PathLike | Domain):
         if not hasattr(where, "action_space"):
-            raise TypeError(f"{where!r} is no domain, environment or logs")
+            raise TypeError(f"{where!r} is not a domain, an environment or logs")
         native_of(policy, Policy)
         from foretell._acting import evaluate_in_env
 
-        with told(progress) as tell:
+        with reporting(progress) as tell:
             return evaluate_in_env(policy, where, episodes, max_steps, discount, encode, seed, tell)
     domain = domain_of(where)
     return Returns(**_native.evaluate_in(native_of(policy, Policy), domain._native, episodes, max_steps, discount, seed))
@@ -236,24 +243,24 @@ def sample(
     seed: int = 0,
     progress: bool | Progress | None = None,
 ) -> Logs:
-    """Lets a domain run, and returns what happened.
+    """Simulates a domain, and returns the episodes as logs.
 
     Parameters
     ----------
     domain : str or Domain
         A built-in domain, a ``.POMDP`` file or the map of a maze.
     episodes : int
-        How many.
+        Number of episodes.
     max_steps : int, optional
-        Steps after which an episode is cut: by default the domain's horizon.
+        Steps after which an episode is truncated. By default the domain's horizon.
     policy : Policy, optional
-        Who acts; by default every action is taken alike.
+        The policy that acts. By default actions are uniformly random.
     epsilon : float
-        Share of actions taken at random where a policy acts.
+        Probability of a random action instead of the policy's.
     seed : int
-        Episode i depends on it and on i only.
+        Seed; episode i depends only on it and on i.
     progress : bool or callable, optional
-        As of `learn`.
+        As in `learn`.
 
     Examples
     --------
@@ -263,7 +270,7 @@ def sample(
     """
     checked(episodes)
     native = None if policy is None else native_of(policy, Policy)
-    with told(progress) as tell:
+    with reporting(progress) as tell:
         return Logs(_native.sample(domain_of(domain)._native, episodes, max_steps, native, epsilon, seed, tell))
 
 
@@ -285,41 +292,44 @@ def agent(
     epsilon: float | None = None,
     refine: bool | None = None,
 ) -> Trained:
-    """Does everything from nothing: samples episodes, learns, plans, and again with what it planned (Algorithm 2 of the paper).
+    """Runs the whole loop: samples episodes, learns, plans, and repeats with the new plan
+    (Algorithm 2 of the paper).
 
     Parameters
     ----------
     where : str, Domain or gymnasium.Env
-        Where to act.
+        Where the agent acts.
     preset : {"default", "paper"}
-        The recipe to start from. What is given below changes it.
+        Parameters to start from. The parameters below override them.
     policy : Policy, optional
-        Acts while episodes are sampled, in place of ``sampling``; ``epsilon`` of its actions are random.
+        Policy that samples episodes instead of ``sampling``; each of its actions is random with
+        probability ``epsilon``.
     observe_reward : bool
-        Let rewards be part of observations, for where they tell more than observations do.
+        Make rewards part of observations, for rewards that carry information of their own.
     pessimism : float
-        How much is taken off the reward of what was rarely tried, as of `plan`.
+        Penalty on untried actions, in standard deviations of the reward, as in `plan`.
     discount : float, optional
-        Discount of planning: by default the domain's, but at most 0.99; in an environment that of `plan`.
+        Discount of planning. By default the domain's, but at most 0.99; in an environment the
+        default of `plan`.
     max_steps : int, optional
-        Steps after which an episode is cut, in an environment that does not do so itself.
+        Steps after which an episode is truncated, for environments without a limit of their own.
     encode : discretiser or function, optional
-        Makes symbols of what an environment shows, as of `record`.
+        Maps observations of an environment to symbols, as in `record`.
     seed : int
-        Seed of everything.
+        Seed of the whole run.
     progress : bool or callable, optional
-        As of `learn`.
+        As in `learn`.
     agent_rounds : int, default 5
-        N, rounds of sampling, learning and planning
+        N, rounds of sampling, learning and planning.
     episodes : int, default 10000
-        Episodes sampled in all, shared out among the rounds
+        Total number of episodes to sample, divided among the rounds.
     sampling : {"epsilon-greedy", "uniform"}, default "epsilon-greedy"
-        Who acts while episodes are sampled
-        "epsilon-greedy": the plan so far, once there is one; "uniform": every action alike.
+        Which policy acts while episodes are sampled.
+        "epsilon-greedy": the latest plan, once there is one; "uniform": uniformly random actions.
     epsilon : float, default 0.3
-        ε, the share of actions taken at random once there is a plan
+        ε, the probability of a random action once there is a plan.
     refine : bool, default True
-        Whether models are refined into POMDPs before planning
+        Whether models are refined into POMDPs before planning.
 
     Examples
     --------
@@ -334,14 +344,14 @@ def agent(
     if not isinstance(where, str | os.PathLike | Domain):
         from foretell._acting import agent_in_env
 
-        with told(progress) as tell:
+        with reporting(progress) as tell:
             return agent_in_env(
                 where, preset, params, policy, observe_reward, pessimism, discount, max_steps, encode, seed, tell
             )
     if max_steps is not None or encode is not None:
-        raise ValueError("max_steps and encode are of environments; a domain has its own")
+        raise ValueError("max_steps and encode apply to environments only; a domain has its own")
     native = None if policy is None else native_of(policy, Policy)
-    with told(progress) as tell:
+    with reporting(progress) as tell:
         made, logs, promised = _native.agent(
             domain_of(where)._native, preset, params, native, observe_reward, pessimism, discount, seed, tell
         )
@@ -360,28 +370,29 @@ def solve(
     seed: int = 0,
     progress: bool | Progress | None = None,
 ) -> Solution:
-    """Plans with the exact model of a domain, and bounds what can be earned in it.
+    """Plans with the exact model of a domain, and bounds its optimal value.
 
     Parameters
     ----------
     domain : str or Domain
-        One that has an exact model.
+        A domain with an exact model.
     planner : {"point-based", "fast-informed", "qmdp"}
-        Bounds that meet; or quick bounds from above.
+        "point-based": converging lower and upper bounds; the others: fast upper bounds.
     discount : float, optional
-        By default the domain's.
+        Discount. By default the domain's.
     gap : float
-        Stop when the bounds are this close, as a share of the value.
+        Stop when the gap between the bounds is this fraction of the value.
     seconds : float
-        Stop after so many.
+        Time limit in seconds.
     episodes : int
-        Let the policy act in so many.
+        Number of episodes in which to test the policy; 0 for none.
     max_steps : int, optional
-        Steps after which these are cut: by default as many as matter at this discount, or the domain's horizon.
+        Steps after which these are truncated. By default as many as matter at this discount, or the
+        domain's horizon.
     seed : int
-        Seed of these.
+        Seed of these episodes.
     progress : bool or callable, optional
-        As of `learn`.
+        As in `learn`.
 
     Examples
     --------
@@ -390,7 +401,7 @@ def solve(
     >>> solution.lower <= 19.372 and 19.371 <= solution.upper
     True
     """
-    with told(progress) as tell:
+    with reporting(progress) as tell:
         report = _native.solve(
             domain_of(domain)._native, planner, discount, gap, seconds, episodes, max_steps, seed, tell
         )

@@ -1,4 +1,4 @@
-"""Policies, and their place in an episode."""
+"""Policies, and their state during an episode."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from foretell._model import Model, Symbol
 
 
 class Policy(Encoded):
-    """What to do: a policy that `plan` made.
+    """A policy, which chooses actions; `plan` makes one.
 
     Examples
     --------
@@ -61,17 +61,17 @@ class Policy(Encoded):
 
     @property
     def observations(self) -> list[str]:
-        """Names of the observations that it knows."""
+        """Names of the observations seen in training."""
         return self._native.observations
 
     @property
     def params(self) -> dict[str, Any]:
-        """The parameters that it was planned with; what was left open is as the logs decided it."""
+        """The parameters of planning, with automatic choices resolved."""
         return self._native.params
 
     @property
     def model(self) -> Model | None:
-        """The model that keeps its state, if it has one."""
+        """The model that tracks its state, if it has one."""
         native = self._native.model
         return None if native is None else Model(native)
 
@@ -81,7 +81,8 @@ class Policy(Encoded):
         Parameters
         ----------
         shown : str, int or tuple, optional
-            What was shown before the first action: needed where the policy was made of logs of Gymnasium.
+            The observation before the first action: required if the policy was planned with
+            Gymnasium logs.
         """
         run = Run(self._native.start(), self.actions, self._encoding)
         run._begin(shown)
@@ -110,7 +111,7 @@ def _restored(data: bytes) -> Policy:
 
 
 class Run:
-    """A policy in an episode; `Policy.start` makes one.
+    """A policy during an episode; `Policy.start` makes one.
 
     Examples
     --------
@@ -122,7 +123,7 @@ class Run:
     >>> run.observe("growl-left")
     >>> max(run.values, key=run.values.get)
     'listen'
-    >>> run.observe("growl-left", action="open-left")  # something else was done
+    >>> run.observe("growl-left", action="open-left")  # another action was taken
     >>> run.action
     'listen'
     >>> run.reset()
@@ -140,12 +141,12 @@ class Run:
 
     @property
     def values(self) -> dict[str, float]:
-        """What it expects of every action, discounted: the rewards from here on."""
+        """Estimated value of every action: the discounted return from here on."""
         return dict(zip(self._actions, map(float, self._native.values)))
 
     @property
     def state(self) -> NDArray[np.float64]:
-        """Where it stands."""
+        """The state of the policy."""
         return self._native.state_vector
 
     def observe(
@@ -156,25 +157,25 @@ class Run:
         reward: float | None = None,
         terminated: bool = False,
     ) -> None:
-        """Sees what answered its action.
+        """Updates the state with the observation that followed the action.
 
         Parameters
         ----------
         observation : str, int or tuple
-            What was observed.
+            The observation.
         action : str, int or tuple, optional
-            What was done, if not what it would have done.
+            The action taken, if not `action`.
         reward : float, optional
-            The reward, for policies whose observations tell it.
+            The reward, for policies whose observations include it.
         terminated : bool
-            Whether it ended the episode.
+            Whether the episode ended.
         """
         done = self.action if action is None else action
         observed = self._encoding.encoded(observation)
         self._native.observe(done, observed, terminated=terminated, reward=reward)
 
     def reset(self, shown: Symbol | None = None) -> None:
-        """Begins an episode, with what was shown before the first action, if anything."""
+        """Starts an episode, with the observation before the first action, if there is one."""
         self._native.reset()
         self._begin(shown)
 
@@ -183,13 +184,13 @@ class Run:
         if first is None and shown is None:
             return
         if first is None:
-            raise ValueError("episodes of its logs begin with an action: nothing is shown before it")
+            raise ValueError("shown: episodes of its logs start with an action, without an observation before it; leave shown out")
         if shown is None:
-            raise ValueError("episodes of its logs begin with what is shown before the first action: give it as shown")
+            raise ValueError("episodes of its logs start with an observation before the first action; give it as shown=")
         self.observe(shown, action=first, reward=0.0)
 
     def __copy__(self) -> Run:
-        raise TypeError("a run is not copied; start another one")
+        raise TypeError("a run cannot be copied; start another one with Policy.start")
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Run:
         return self.__copy__()

@@ -1,4 +1,4 @@
-"""How far a long call is: bars of tqdm, where it is installed."""
+"""Progress of long calls: tqdm bars, if tqdm is installed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Progress = Callable[[str, int, int | None], None]
 
 
 class Bars:
-    """One bar after the other, for what is being done."""
+    """One bar for each stage of the work."""
 
     def __init__(self, tqdm: Any) -> None:
         self._tqdm = tqdm
@@ -29,7 +29,8 @@ class Bars:
 
 
 class progress:
-    """What to tell progress to: nobody, tqdm if it is there and somebody looks on, or what the caller gives."""
+    """Where progress is reported: nowhere, to tqdm if it is installed and the output is watched, or
+    to the caller's function."""
 
     def __init__(self, wanted: bool | Progress | None) -> None:
         self._bars: Bars | None = None
@@ -40,7 +41,7 @@ class progress:
                 from tqdm.auto import tqdm
             except ImportError:
                 if wanted is True:
-                    raise ImportError("progress=True needs tqdm; install it, or give a function") from None
+                    raise ImportError("progress=True needs tqdm: pip install 'foretell[progress]', or give a function") from None
             else:
                 self._bars = self._tell = Bars(tqdm)
 

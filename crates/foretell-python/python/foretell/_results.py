@@ -1,4 +1,4 @@
-"""What verbs report."""
+"""Results of scoring, evaluation, planning and search."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class HorizonScore:
 
 @dataclass(frozen=True)
 class CalibrationBin:
-    """How often what was predicted with about the same probability came true."""
+    """Observed frequency of predictions with about the same probability."""
 
     predicted: float
     observed: float
@@ -31,26 +31,27 @@ class CalibrationBin:
 
 @dataclass(frozen=True)
 class Score:
-    """How well a model predicts logs, beside n-grams and, where it is known, the exact model."""
+    """Prediction quality of a model on logs, compared with n-grams and, if known, the exact
+    model."""
 
     per_step: float
-    """Mean log-likelihood of one step, nats."""
+    """Mean log-likelihood of a step, nats."""
     horizons: list[HorizonScore]
     """Log-likelihood by horizon."""
     baselines: dict[str, list[HorizonScore]]
-    """The same of n-grams, and of taking all observations as alike."""
+    """The same for n-grams, and for uniform predictions."""
     truth: list[HorizonScore] | None
-    """The same of the exact model."""
+    """The same for the exact model."""
     calibration: list[CalibrationBin]
-    """Whether probabilities are what they say."""
+    """Predicted probabilities and observed frequencies."""
     episodes: int
     """Episodes scored."""
     steps: int
     """Steps scored."""
     unseen: int
-    """Steps whose action or observation was never met in training."""
+    """Steps with an action or observation that was not seen in training."""
     lost: int
-    """How often an observation came that the model held impossible."""
+    """How often the model assigned probability zero to an observation."""
 
     @classmethod
     def _of(cls, report: dict[str, Any]) -> Score:
@@ -88,7 +89,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Returns:
-    """What a policy earns, with 95 % intervals."""
+    """Mean returns of a policy; ``ci95`` is half the width of a 95 % interval."""
 
     episodes: int
     mean_return: float
@@ -97,7 +98,7 @@ class Returns:
     discounted_ci95: float
     mean_length: float
     terminated: float
-    """Share of the episodes that ended by themselves."""
+    """Fraction of the episodes that terminated, rather than being truncated."""
 
     def __repr__(self) -> str:
         plain, less = f"{self.mean_return:.4g} ± {self.ci95:.2g}", f"{self.discounted_return:.4g} ± {self.discounted_ci95:.2g}"
@@ -108,7 +109,7 @@ class Returns:
             ("return", f"{self.mean_return:.4f} ± {self.ci95:.4f}"),
             ("discounted", f"{self.discounted_return:.4f} ± {self.discounted_ci95:.4f}"),
             ("steps", f"{self.mean_length:.2f}"),
-            ("ended by themselves", f"{self.terminated:.1%}"),
+            ("terminated", f"{self.terminated:.1%}"),
             ("episodes", f"{self.episodes:,}"),
         ]
         return table("Returns", rows)
@@ -127,20 +128,20 @@ class Estimate:
 
 @dataclass(frozen=True)
 class LogValue:
-    """What logs say that a policy would earn, by two estimates that err in different ways."""
+    """The return of a policy, estimated from logs in two ways with different kinds of error."""
 
     logged: Returns
-    """What the actions earned that were taken in the logs."""
+    """Returns of the behaviour policy in the logs."""
     fitted_q: Estimate
-    """By fitted-Q evaluation."""
+    """Estimate by fitted-Q evaluation."""
     rollouts: Estimate | None
-    """By letting it act in its own model, if it has one."""
+    """Estimate by rollouts in the policy's own model, if it has one."""
     same_action: float
-    """Share of the steps in which it would have done what was done."""
+    """Fraction of the steps in which the policy takes the logged action."""
     agree: bool | None
-    """Whether the two estimates agree; if not, trust neither."""
+    """Whether the two estimates agree; if not, trust neither. None if there is only one."""
     rewarded: int
-    """Steps of the logs whose reward is not zero: what all of it rests on."""
+    """Steps of the logs with a non-zero reward, on which the estimates are based."""
     max_steps: int
     discount: float
 
@@ -176,18 +177,18 @@ class LogValue:
 
 @dataclass(frozen=True)
 class Solution:
-    """What can be earned with an exact model, from both sides."""
+    """Bounds on the optimal value in an exact model."""
 
     lower: float | None
-    """Some policy earns this; None where the planner does not say."""
+    """Value that the policy achieves; None if the planner gives no lower bound."""
     upper: float
-    """Nobody earns more."""
+    """No policy earns more."""
     discount: float
     vectors: int
-    """Plans that the policy chooses among."""
+    """Number of α-vectors of the policy."""
     seconds: float
     returns: Returns | None
-    """What its policy earned, if it was let act."""
+    """Returns of its policy, if it was tested."""
 
     @classmethod
     def _of(cls, report: dict[str, Any]) -> Solution:
@@ -202,39 +203,39 @@ class Solution:
 
 @dataclass(frozen=True)
 class Trained:
-    """What an agent came to."""
+    """The result of an agent."""
 
     policy: Policy
-    """That of the last round."""
+    """The policy of the last round."""
     logs: Logs
-    """All episodes that were sampled."""
+    """All sampled episodes."""
     promised: list[float | None]
-    """What the policy of each round is worth at the start, by its own estimate, discounted."""
+    """For each round the policy's own estimate of its discounted value at the start."""
 
 
 @dataclass(frozen=True)
 class Tried:
-    """Parameters that were tried, and how well they predict held-out logs."""
+    """Parameters that were tried, and their prediction quality on held-out logs."""
 
     params: dict[str, Any]
     phase: str
     nats: float
     """Mean log-likelihood of a held-out step."""
     gain: float
-    """By how much that is more than the base has."""
+    """Gain over the base, nats per step."""
     error: float
     """Standard error of the gain."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """What came of a search: ``ft.learn(logs, **found.params)``."""
+    """The result of a search, for ``ft.learn(logs, **found.params)``."""
 
     params: dict[str, Any]
     """The parameters that were chosen."""
     chosen: Tried
     base: Tried
-    """Where the search began."""
+    """The parameters that the search started from."""
     tried: list[Tried]
     """All candidates, those compared on all folds first."""
 

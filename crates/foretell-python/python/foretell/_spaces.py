@@ -1,4 +1,4 @@
-"""Symbols of what Gymnasium's spaces hold."""
+"""Symbols for the values of Gymnasium spaces."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from gymnasium import spaces
 from foretell._native import name_of
 
 Encoder = Callable[[Any], Any]
-"""Makes a name, a whole number or a tuple of these of what an environment shows."""
+"""Maps an observation of an environment to a name, an integer or a tuple of these."""
 
 
 def check(space: spaces.Space[Any], what: str) -> None:
-    """Refuses spaces that have no symbols."""
+    """Refuses spaces that are not discrete."""
     match space:
         case spaces.Discrete() | spaces.MultiDiscrete() | spaces.MultiBinary() | spaces.Text():
             return
@@ -31,12 +31,12 @@ def check(space: spaces.Space[Any], what: str) -> None:
                 check(part, what)
         case _:
             raise ValueError(
-                f"{what} space {space} has no symbols; give encode=, such as a discretiser (foretell.discretise)"
+                f"{what} space {space} is not discrete; give encode=, such as a discretiser (foretell.discretise)"
             )
 
 
 def symbol(value: Any) -> Any:
-    """What an environment shows, as a whole number or a tuple of them."""
+    """An observation or action of an environment, as an integer or a tuple of integers."""
     if isinstance(value, dict):
         return tuple(symbol(value[key]) for key in sorted(value))
     if isinstance(value, tuple | list):
@@ -58,11 +58,12 @@ def actions_of(space: spaces.Space[Any]) -> list[Any]:
         case spaces.MultiBinary():
             return [np.array(index).reshape(space.shape) for index in np.ndindex(*([2] * int(np.prod(space.shape))))]
         case _:
-            raise ValueError(f"action space {space} is not finite; wrap the environment in one with Discrete or MultiDiscrete actions")
+            raise ValueError(f"action space {space} is not discrete; wrap the environment in one with Discrete or MultiDiscrete actions")
 
 
 class Names:
-    """Names of the actions of an environment, and back. Those of our own environments are words."""
+    """Names of the actions of an environment, and the reverse mapping. foretell's own environments
+    have words as names."""
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
         inner: Any = env.unwrapped

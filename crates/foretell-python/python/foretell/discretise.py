@@ -1,7 +1,9 @@
-"""Symbols from measurements: numbers that are not whole become cells of a grid or of a partition.
+"""Symbols for continuous measurements: cells of a grid, or clusters.
 
-A discretiser is fitted on measurements, makes symbols of them, says in words what a symbol stands for, and gives back the middle of its
-cell. A model can carry one (`Model.with_discretiser`): it is saved with it, and `Filter.update` and `Run.observe` then take measurements.
+A discretiser is fitted on measurements and maps them to symbols. It describes the meaning of a
+symbol as text, and returns the centre of its cell. A model can keep a discretiser
+(`Model.with_discretiser`): it is saved with the model, and `Filter.update` and `Run.observe` then
+accept measurements.
 
 >>> import numpy as np
 >>> import foretell as ft
@@ -26,7 +28,7 @@ __all__ = ["Discretiser", "KMeans", "Quantile", "Uniform", "from_dict"]
 
 SEPARATOR = "|"
 END = " [end]"
-# Rows that k-means looks at, at the most: with more its centres hardly move.
+# Maximum number of rows for k-means: with more, its centres hardly change.
 MOST_ROWS = 20_000
 
 
@@ -43,7 +45,7 @@ def _rows(X: ArrayLike) -> NDArray[np.float64]:
 
 
 class Discretiser(ABC):
-    """What all discretisers do.
+    """The interface of all discretisers.
 
     Examples
     --------
@@ -60,55 +62,56 @@ class Discretiser(ABC):
 
     @abstractmethod
     def fit(self, X: ArrayLike, y: None = None, *, columns: Sequence[str] | None = None) -> Self:
-        """Chooses cells for measurements, one row for each; ``columns`` name them, or those of a DataFrame. ``y`` is not looked at."""
+        """Chooses cells for measurements, one row each; ``columns`` names them, by default as in a
+        DataFrame. ``y`` is ignored."""
 
     @abstractmethod
     def transform(self, X: ArrayLike) -> NDArray[np.str_]:
-        """The symbol of each row; NaN is a cell of its own, ``?``."""
+        """The symbol of each row; NaN has a cell of its own, ``?``."""
 
     @abstractmethod
     def inverse(self, symbol: str) -> NDArray[np.float64]:
-        """The middle of a cell."""
+        """The centre of a cell."""
 
     @abstractmethod
     def describe(self, symbol: str) -> str:
-        """What a symbol stands for."""
+        """The meaning of a symbol, as text."""
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """All of it, for `from_dict`."""
+        """A dictionary for `from_dict`."""
 
     def fit_transform(self, X: ArrayLike, y: None = None, *, columns: Sequence[str] | None = None) -> NDArray[np.str_]:
-        """`fit` and `transform` at once."""
+        """`fit`, then `transform`."""
         return self.fit(X, columns=columns).transform(X)
 
     def __call__(self, measurement: ArrayLike) -> str:
-        """The symbol of one measurement: what ``encode=`` of `foretell.gymnasium.record` wants."""
+        """The symbol of one measurement, for ``encode=`` of `foretell.gymnasium.record`."""
         return str(self.transform(np.asarray(measurement, dtype=np.float64).reshape(1, -1))[0])
 
     def _named(self, X: ArrayLike, columns: Sequence[str] | None) -> NDArray[np.float64]:
-        """Measurements as rows, whose names are kept."""
+        """Measurements as rows; stores their names."""
         rows = _rows(X)
         given = getattr(X, "columns", None) if columns is None else columns
         names = [f"x{i}" for i in range(rows.shape[1])] if given is None else [str(name) for name in given]
         if len(names) != rows.shape[1]:
-            raise ValueError(f"{len(names)} names for {rows.shape[1]} measurements")
+            raise ValueError(f"columns has {len(names)} names for {rows.shape[1]} measurements; give one name for each")
         if not len(rows):
-            raise ValueError("there are no measurements to fit on")
+            raise ValueError("X has no rows to fit on; give at least one measurement")
         self.columns = names
         return rows
 
     def _checked(self, X: ArrayLike) -> NDArray[np.float64]:
         if not hasattr(self, "columns"):
-            raise ValueError("fit it first")
+            raise ValueError("the discretiser is not fitted; fit it first")
         rows = _rows(X)
         if rows.shape[1] != len(self.columns):
-            raise ValueError(f"{rows.shape[1]} measurements in a row, but it was fitted on {len(self.columns)}")
+            raise ValueError(f"X has {rows.shape[1]} measurements in a row, but the discretiser was fitted on {len(self.columns)}")
         return rows
 
 
 class _Grid(Discretiser):
-    """Each measurement by itself, between edges."""
+    """A grid: each measurement is divided separately, at edges."""
 
     edges: list[NDArray[np.float64]]
     """For each measurement the inner edges of its cells."""
@@ -126,12 +129,12 @@ class _Grid(Discretiser):
         rows = self._named(X, columns)
         bins = [self.bins] * rows.shape[1] if isinstance(self.bins, int) else list(self.bins)
         if len(bins) != rows.shape[1]:
-            raise ValueError(f"bins for {len(bins)} measurements, but there are {rows.shape[1]}")
+            raise ValueError(f"bins has {len(bins)} numbers, but there are {rows.shape[1]} measurements; give one for each")
         self.edges, self._low, self._high = [], [], []
         for values, count in zip(rows.T, bins):
             known = values[np.isfinite(values)]
             if not len(known):
-                raise ValueError("a measurement is never a number")
+                raise ValueError("a measurement is never a finite number; drop its column")
             self.edges.append(np.unique(self._edges(known, count)))
             self._low.append(float(known.min()))
             self._high.append(float(known.max()))
@@ -146,12 +149,12 @@ class _Grid(Discretiser):
         symbols = cells[0]
         for more in cells[1:]:
             symbols = np.char.add(np.char.add(symbols, SEPARATOR), more)
-        return np.array(symbols.tolist(), dtype=np.str_)  # no wider than need be
+        return np.array(symbols.tolist(), dtype=np.str_)  # no wider than necessary
 
     def _cells(self, symbol: str) -> list[int | None]:
         parts = symbol.removesuffix(END).split(SEPARATOR)
         if len(parts) != len(self.columns):
-            raise ValueError(f"{symbol!r} is none of its symbols")
+            raise ValueError(f"{symbol!r} is not a symbol of this discretiser")
         return [None if part == "?" else int(part) for part in parts]
 
     def inverse(self, symbol: str) -> NDArray[np.float64]:
@@ -199,7 +202,7 @@ class Uniform(_Grid):
     Parameters
     ----------
     bins : int or sequence of int
-        How many, for all measurements or for each.
+        Number of cells, the same for all measurements or one for each.
 
     Examples
     --------
@@ -217,12 +220,12 @@ class Uniform(_Grid):
 
 
 class Quantile(_Grid):
-    """Cells that hold as many measurements each.
+    """Cells with equal numbers of measurements.
 
     Parameters
     ----------
     bins : int or sequence of int
-        How many, for all measurements or for each.
+        Number of cells, the same for all measurements or one for each.
 
     Examples
     --------
@@ -237,14 +240,15 @@ class Quantile(_Grid):
 
 
 class KMeans(Discretiser):
-    """Cells around centres, found by k-means (k-means++ and Lloyd) on measurements of unit variance.
+    """Cells around centres, found by k-means (k-means++ and Lloyd) on measurements of unit
+    variance.
 
     Parameters
     ----------
     k : int
-        How many cells.
+        Number of cells.
     rounds : int
-        Most rounds.
+        Maximum number of iterations.
     seed : int
         Seed of the first centres.
 
@@ -268,7 +272,7 @@ class KMeans(Discretiser):
         rows = self._named(X, columns)
         known = rows[np.isfinite(rows).all(axis=1)]
         if not len(known):
-            raise ValueError("no row has all its measurements")
+            raise ValueError("every row of X has a missing measurement; give rows without NaN")
         rng = np.random.default_rng(self.seed)
         if len(known) > MOST_ROWS:
             known = known[rng.choice(len(known), MOST_ROWS, replace=False)]
@@ -281,7 +285,7 @@ class KMeans(Discretiser):
         while len(centres) < min(self.k, len(unique)):
             distance = weights * _squared(unique, centres).min(axis=1)
             if not distance.sum() > 0:
-                break  # nothing is far enough from a centre to be told apart
+                break  # all remaining points coincide with a centre
             centres = np.vstack([centres, unique[rng.choice(len(unique), p=distance / distance.sum())]])
         for _ in range(self.rounds):
             nearest = _squared(unique, centres).argmin(axis=1)
@@ -291,7 +295,7 @@ class KMeans(Discretiser):
             if np.array_equal(moved, centres):
                 break
             centres = moved
-        # In the order of their first measurement, so that numbers mean something.
+        # Sorted by the first measurement, so that the numbers have a meaning.
         order = np.lexsort(centres.T[::-1])
         self.centres = centres[order] * self._scale + self._middle
         return self
@@ -308,7 +312,7 @@ class KMeans(Discretiser):
     def _cell(self, symbol: str) -> int | None:
         number = symbol.removesuffix(END)
         if number != "?" and not (number.isdigit() and int(number) < len(self.centres)):
-            raise ValueError(f"{symbol!r} is none of its symbols")
+            raise ValueError(f"{symbol!r} is not a symbol of this discretiser")
         return None if number == "?" else int(number)
 
     def inverse(self, symbol: str) -> NDArray[np.float64]:
@@ -346,7 +350,7 @@ class KMeans(Discretiser):
 
 
 def _squared(points: NDArray[np.float64], centres: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Squared distances, points by centres."""
+    """Squared distances, points × centres."""
     distance = (points**2).sum(axis=1)[:, None] - 2 * points @ centres.T + (centres**2).sum(axis=1)
     squared: NDArray[np.float64] = np.maximum(distance, 0.0)
     return squared
@@ -371,6 +375,6 @@ def from_dict(saved: dict[str, Any]) -> Discretiser:
         case "kmeans":
             made = KMeans(saved["k"], rounds=saved["rounds"], seed=saved["seed"])
         case other:
-            raise ValueError(f"{other!r} is no kind of discretiser that this version knows")
+            raise ValueError(f"discretiser kind {other!r} is not known to this version of foretell; update foretell")
     made._restore(saved)
     return made

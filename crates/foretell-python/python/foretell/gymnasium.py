@@ -1,12 +1,15 @@
-"""Gymnasium both ways: logs from environments, policies in them, and models and domains as environments.
+"""Logs from Gymnasium environments, policies in environments, and models and domains as
+environments.
 
-Gymnasium shows an observation before the first action, our logs have none. So what ``reset`` shows is logged as what answers the
-*first action of the space*, as if it had been taken. Logs, models and policies know that (``first_action``): nobody decides about that step, returns
-begin behind it, and ``Policy.start`` and ``Model.filter`` take what was shown. Environments that show nothing there, such as the built-in
-domains, are recognised, and nothing is added.
+Gymnasium returns an observation before the first action; foretell's logs have none. So the
+observation of ``reset`` is logged as if it followed the *first action of the space*. Logs, models
+and policies record this (``first_action``): no policy chooses that action, returns do not include
+that step, and ``Policy.start`` and ``Model.filter`` take the observation as an argument.
+Environments without such an observation, such as the built-in domains, are recognised, and no step
+is added.
 
-Importing this module registers the built-in domains, ``foretell/tiger-v0`` and so on; ``gymnasium.make("foretell.gymnasium:foretell/tiger-v0")``
-imports it by itself.
+Importing this module registers the built-in domains, ``foretell/tiger-v0`` and so on;
+``gymnasium.make("foretell.gymnasium:foretell/tiger-v0")`` imports it automatically.
 """
 
 from __future__ import annotations
@@ -29,14 +32,14 @@ from foretell._spaces import Encoder, Names, check
 __all__ = ["DomainEnv", "ModelEnv", "PredictiveStates", "record"]
 
 LONGEST_WAIT = 100
-"""Episodes after which a model that ends them before the first action is taken by its word."""
+"""Restarts at most, if the model ends an episode before the first action."""
 
 NOTHING = "nothing yet"
-"""What the environments of this module show before the first action."""
+"""The observation of these environments before the first action."""
 
 
 class _Symbolic(gymnasium.Env[int, int], EzPickle):
-    """An environment whose actions and observations are numbers of names."""
+    """An environment whose actions and observations are indices of names."""
 
     metadata: dict[str, Any] = {"render_modes": ["ansi"]}
 
@@ -60,7 +63,7 @@ class _Symbolic(gymnasium.Env[int, int], EzPickle):
         raise NotImplementedError
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
-        """Begins an episode."""
+        """Starts an episode."""
         super().reset(seed=seed)
         self._restart(int(self.np_random.integers(1 << 63)))
         if self._first_action is None:
@@ -73,7 +76,7 @@ class _Symbolic(gymnasium.Env[int, int], EzPickle):
         return self._number[observation], {"observation": observation}
 
     def step(self, action: int) -> tuple[int, SupportsFloat, bool, bool, dict[str, Any]]:
-        """Takes an action, by number."""
+        """Takes an action, given by its index."""
         observation, reward, terminated = self._step(int(action))
         return self._number[observation], reward, terminated, False, {"observation": observation}
 
@@ -81,7 +84,8 @@ class _Symbolic(gymnasium.Env[int, int], EzPickle):
 class DomainEnv(_Symbolic):
     """A built-in domain, a ``.POMDP`` file or the map of a maze as an environment.
 
-    Observations are numbers of ``observation_names``, the last of which is shown before the first action.
+    Observations are indices of ``observation_names``; the last one is the observation before the
+    first action.
 
     Examples
     --------
@@ -113,17 +117,17 @@ class DomainEnv(_Symbolic):
 
 
 class ModelEnv(_Symbolic):
-    """A learned model as an environment: what it predicts is drawn, and happens.
+    """A learned model as an environment: observations are sampled from its predictions.
 
     Parameters
     ----------
     model : Model
-        Its observations are drawn from what it predicts.
+        The model whose predictions are sampled.
     reward : function, optional
-        The reward of an action and what answered it, by their names. Without it the model must be refined on logs with rewards,
-        and its own are given.
+        The reward of an action and an observation, given by their names. By default the rewards of
+        the model, which must be refined on logs with rewards.
     render_mode : str, optional
-        Of Gymnasium; nothing is drawn.
+        Accepted for Gymnasium; nothing is rendered.
 
     Examples
     --------
@@ -143,7 +147,7 @@ class ModelEnv(_Symbolic):
         self._reward = reward
         self._names = model.observations
         if reward is None and not model._native.has_rewards:
-            raise ValueError("the model knows no rewards: refine it on logs with rewards, or give reward=, a function")
+            raise ValueError("the model has no rewards; refine it on logs with rewards, or give a function reward=")
         self._world = model._native.environment(0) if reward is None else None
         self._filter: Filter = model.filter()
 
@@ -173,16 +177,17 @@ class ModelEnv(_Symbolic):
 
 
 class PredictiveStates(gymnasium.Wrapper[NDArray[np.float64], Any, Any, Any], RecordConstructorArgs):
-    """Shows the state of a model in place of observations: a vector that other libraries can learn from as if all were seen.
+    """Replaces observations by the state of a model: a vector that other libraries can treat as a
+    fully observed state.
 
     Parameters
     ----------
     env : gymnasium.Env
-        What `record` can log.
+        An environment that `record` accepts.
     model : Model
-        Learned from logs of such an environment.
+        A model learned from logs of such an environment.
     encode : function, optional
-        As of `record`.
+        As in `record`.
 
     Examples
     --------
@@ -219,7 +224,7 @@ class PredictiveStates(gymnasium.Wrapper[NDArray[np.float64], Any, Any, Any], Re
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[np.float64], dict[str, Any]]:
-        """Begins an episode."""
+        """Starts an episode."""
         shown, info = self.env.reset(seed=seed, options=options)
         if self._first_action is None:
             self._filter.reset()

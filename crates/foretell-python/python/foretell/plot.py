@@ -1,4 +1,4 @@
-"""Pictures, with matplotlib: ``pip install foretell[plot]``."""
+"""Plots, with matplotlib: ``pip install foretell[plot]``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["likelihood", "returns", "spectrum"]
 
-# Colours that most people can tell apart (Okabe, Ito).
+# Colours that most people can distinguish (Okabe, Ito).
 COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"]
 GREY = "#8a939c"
 
@@ -27,12 +27,12 @@ def _axes(ax: Any) -> Any:
 
 
 def spectrum(model: Model, *, ax: Any = None) -> Any:
-    """Draws the singular values of a model, and where they are cut.
+    """Plots the singular values of a model, and which of them are kept.
 
     Parameters
     ----------
     model : Model
-        Whose.
+        The model.
     ax : matplotlib.axes.Axes, optional
         Where to draw; by default a new figure.
 
@@ -53,20 +53,21 @@ def spectrum(model: Model, *, ax: Any = None) -> Any:
     kept = numbers <= model.rank
     ax.semilogy(numbers[kept], values[kept], "o", ms=3, color=COLOURS[0], label=f"kept, {model.rank}")
     ax.semilogy(numbers[~kept], values[~kept], "o", ms=3, color=GREY, label="dropped")
-    ax.set(xlabel="number", ylabel="singular value", title="How much the past tells of the future, direction by direction")
+    ax.set(xlabel="number", ylabel="singular value", title="Dependence of the future on the past, by direction")
     ax.legend(frameon=False)
     return ax
 
 
 def likelihood(scores: Score | Mapping[str, Score], *, baselines: bool = True, ax: Any = None) -> Any:
-    """Draws log-likelihood by horizon, with 95 % bands: one line for each model, beside n-grams and the exact model.
+    """Plots log-likelihood by horizon, with 95 % bands: one line for each model, n-gram and exact
+    model.
 
     Parameters
     ----------
     scores : Score or mapping of names to Score
-        Of the same logs.
+        Scores on the same logs.
     baselines : bool
-        Whether to draw n-grams and the exact model, which are those of the first score.
+        Whether to draw the n-grams and the exact model of the first score.
     ax : matplotlib.axes.Axes, optional
         Where to draw; by default a new figure.
 
@@ -100,13 +101,13 @@ def likelihood(scores: Score | Mapping[str, Score], *, baselines: bool = True, a
             line("exact model", first.truth, "black", "--")
         for i, (name, rows) in enumerate(first.baselines.items()):
             line(name, rows, GREY, ["-", "--", ":", "-.", (0, (6, 1, 1, 1, 1, 1))][i % 5])
-    ax.set(xlabel="steps", ylabel="log-likelihood of all that was observed, nats")
+    ax.set(xlabel="steps", ylabel="log-likelihood of all observations so far, nats")
     ax.legend(frameon=False)
     return ax
 
 
 def returns(earned: Returns | Mapping[str, Returns], *, discounted: bool = False, ax: Any = None) -> Any:
-    """Draws what policies earn, with 95 % intervals.
+    """Plots returns of policies, with 95 % intervals.
 
     Parameters
     ----------
@@ -135,7 +136,7 @@ def returns(earned: Returns | Mapping[str, Returns], *, discounted: bool = False
     named = {"policy": earned} if isinstance(earned, Returns) else dict(earned)
     for name, r in named.items():
         if not isinstance(r, Returns):
-            raise TypeError(f"{name}: a {type(r).__name__} is no foretell.Returns, as evaluate gives in a domain or environment")
+            raise TypeError(f"{name}: a {type(r).__name__} is not a foretell.Returns; use evaluate in a domain or environment")
     names = list(named)
     values = [r.discounted_return if discounted else r.mean_return for r in named.values()]
     halves = [r.discounted_ci95 if discounted else r.ci95 for r in named.values()]

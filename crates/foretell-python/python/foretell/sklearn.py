@@ -1,4 +1,4 @@
-"""A model as an estimator of scikit-learn: for its pipelines, searches and cross-validation."""
+"""A model as a scikit-learn estimator, for pipelines, searches and cross-validation."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ _OTHERS = ("preset", "refine", "random_state")
 
 
 class PredictiveStateModel(BaseEstimator):
-    """What will be observed next, learned from steps of episodes.
+    """Predicts the next observation; learned from steps of episodes.
 
-    ``X`` has one row for each step: `Logs`, a pandas DataFrame with the columns that logs have in files (``episode_id``, ``action``,
-    ``observation`` and others), or an array whose columns are episode, action and observation (several make one symbol). Rows of an episode
-    stand together, so that cross-validation must not divide episodes: give them as groups, ``GridSearchCV(model, grid,
+    ``X`` has one row for each step: `Logs`, a pandas DataFrame with the same columns as log files
+    (``episode_id``, ``action``, ``observation`` and others), or an array whose columns are episode,
+    action and observation (several columns form one symbol). Rows of an episode are contiguous.
+    Cross-validation must not split episodes, so give them as groups: ``GridSearchCV(model, grid,
     cv=GroupKFold()).fit(X, groups=X[:, 0])``.
 
     Parameters are those of `foretell.learn`; ``random_state`` is its seed.
@@ -33,11 +34,11 @@ class PredictiveStateModel(BaseEstimator):
     Attributes
     ----------
     model_ : Model
-        What was learned.
+        The learned model.
     classes_ : array of str
         Names of the observations, in the order of `predict_proba`.
     n_features_in_ : int
-        Columns of ``X``.
+        Number of columns of ``X``.
 
     Examples
     --------
@@ -53,7 +54,7 @@ class PredictiveStateModel(BaseEstimator):
     >>> bool(model.score(X) > np.log(1 / 2))  # better than guessing
     True
 
-    Other episodes, later:
+    Episodes that are added later:
 
     >>> model = ft.sklearn.PredictiveStateModel(rank=3).partial_fit(X[X[:, 0] < 100]).partial_fit(X[X[:, 0] >= 100])
     >>> model.model_.trained_on[0]
@@ -116,7 +117,7 @@ class PredictiveStateModel(BaseEstimator):
             return from_pandas(X)
         array = np.asarray(X)
         if array.ndim != 2 or array.shape[1] < 3:
-            raise ValueError(f"X has the shape {array.shape}; it needs columns of episode, action and observation")
+            raise ValueError(f"X has shape {array.shape}; give a 2-D array with columns for episode, action and observation")
         observations = array[:, 2] if array.shape[1] == 3 else array[:, 2:]
         return from_numpy(array[:, 1], observations, episodes=array[:, 0])
 
@@ -139,13 +140,14 @@ class PredictiveStateModel(BaseEstimator):
         return self
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learns from steps; ``y`` is not looked at."""
+        """Learns from steps; ``y`` is ignored."""
         return self._fitted(self._learned(self._logs(X), keep_moments=False), X)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Adds the steps of other episodes to those that were learned from before. Not for refined models, which need all logs."""
+        """Adds other episodes to the training data so far. Not for refined models, which need all
+        logs."""
         if self.refine:
-            raise ValueError("refine=True needs all logs at once; use fit, or refine the model in the end with foretell.refine")
+            raise ValueError("refine=True needs all logs at once; use fit, or refine the final model with foretell.refine")
         logs = self._logs(X)
         known = getattr(self, "model_", None)
         if known is None or known.moments is None:
@@ -158,9 +160,10 @@ class PredictiveStateModel(BaseEstimator):
         return score(self.model_, self._logs(X)).per_step
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """For each step the probabilities of what might have been observed, given its action and the steps of its episode before it.
+        """For each step the probabilities of observations, given its action and the earlier steps
+        of its episode.
 
-        They add up to 1 with what is left for observations that were never met.
+        The remainder to 1 is for observations that were not seen in training.
         """
         check_is_fitted(self)
         logs = self._logs(X)
@@ -169,7 +172,7 @@ class PredictiveStateModel(BaseEstimator):
         known = set(self.model_.actions)
         unknown = [name for name in actions if name not in known]
         if unknown:
-            raise ValueError(f"action {unknown[0]!r} was never learned from")
+            raise ValueError(f"action {unknown[0]!r} was not seen in training; known: {', '.join(self.model_.actions[:12])}")
         rows = np.empty((len(columns["action"]), len(self.classes_)))
         state = self.model_.filter()
         rewards = columns["reward"] if self.model_._native.observes_rewards else None
@@ -182,7 +185,8 @@ class PredictiveStateModel(BaseEstimator):
         return rows
 
     def predict(self, X: Any) -> NDArray[np.str_]:
-        """For each step the most likely observation, given its action and the steps of its episode before it."""
+        """For each step the most likely observation, given its action and the earlier steps of its
+        episode."""
         probabilities = self.predict_proba(X)
         predicted: NDArray[np.str_] = self.classes_[probabilities.argmax(axis=1)]
         return predicted

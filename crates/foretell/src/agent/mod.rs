@@ -34,29 +34,30 @@ pub fn planning_discount(discount: f64) -> f64 {
     discount.min(LARGEST_DISCOUNT)
 }
 
-/// Who acts while episodes are sampled.
+/// Which policy acts while episodes are sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Sampling {
-    /// Every action alike, in all rounds
+    /// Uniformly random actions in all rounds
     Uniform,
-    /// Every action alike in the first round; then the plan so far, but every action alike with probability ε
+    /// Uniformly random actions in the first round; then the latest plan, with a uniformly random
+    /// action with probability ε
     EpsilonGreedy,
 }
 
 parameters! {
-    /// What the agent needs to know.
+    /// Parameters of the agent.
     AgentParams,
     /// Changes to the defaults: one optional value for each field of [`AgentParams`].
     AgentOverrides, "Agent",
     /// N, rounds of sampling, learning and planning
     agent_rounds: usize,
-    /// Episodes sampled in all, shared out among the rounds
+    /// Total number of episodes to sample, divided among the rounds
     episodes: usize,
-    /// Who acts while episodes are sampled
+    /// Which policy acts while episodes are sampled
     sampling: Sampling,
-    /// ε, the share of actions taken at random once there is a plan
+    /// ε, the probability of a random action once there is a plan
     epsilon: f64,
     /// Whether models are refined into POMDPs before planning
     refine: bool,
@@ -69,7 +70,7 @@ impl Default for AgentParams {
 }
 
 impl AgentParams {
-    /// Checks every value once, at the door.
+    /// Checks every value.
     pub fn validate(&self) -> Result<()> {
         if self.agent_rounds == 0 {
             return Err(Error::parameter("agent_rounds", self.agent_rounds, "must be at least 1"));

@@ -11,20 +11,20 @@ use crate::store::tensors::{Array, Arrays};
 /// In a file, stands for an argument that a reward does not depend on.
 const ANY: u32 = u32::MAX;
 
-/// What latent states have to do with observations.
+/// How latent states relate to observations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum StateLayout {
-    /// What foretells held-out episodes best
+    /// The layout that predicts held-out episodes best
     Auto,
-    /// Each state emits one observation: where observations are clear, but alike in many places
+    /// Each state emits one observation: for noise-free observations that many states share
     Owned,
-    /// A state may emit any observation: where observations are noisy
+    /// A state may emit any observation: for noisy observations
     Free,
-    /// The observation itself and a hidden mode that changes by itself
+    /// A state is an observation and a hidden mode with dynamics of its own
     Modes,
-    /// A state may emit any observation, and EM begins at random: plain Baum–Welch, to compare with
+    /// A state may emit any observation, and EM starts at random: plain Baum–Welch, for comparison
     Dense,
 }
 

@@ -13,18 +13,19 @@ use crate::parameters;
 pub enum History {
     /// The whole past, ao_1 … ao_t [H14 §3.2.1, k = 0].
     Prefix,
-    /// The last pairs, up to `history_length` of them (Wolfe et al. 2005): every step of an episode teaches.
+    /// The last pairs, at most `history_length` of them (Wolfe et al. 2005): every step of an
+    /// episode is used for training.
     Suffix,
 }
 
-/// What is known of the state in which episodes start.
+/// What is known about the initial state of episodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Start {
-    /// All episodes start alike: c₁ is the state after the null history.
+    /// All episodes start from the same distribution: c₁ is the state after the null history.
     Fixed,
-    /// Episodes start anywhere: c_* is the mean state over all histories.
+    /// Episodes start at arbitrary points: c_* is the mean state over all histories.
     Mixed,
 }
 
@@ -39,30 +40,32 @@ pub enum Regression {
     TwoStage,
 }
 
-/// Which cuts of an episode enter the sums.
+/// At which steps an episode is cut into a history and a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Cuts {
-    /// Those with room for the longest test, so that all sums estimate the same quantities.
+    /// Where the longest test still fits, so that all sums estimate the same quantities.
     Complete,
-    /// All, as printed in the paper: late histories see only short tests.
+    /// At every step, as in the paper: late histories have only short tests.
     Ragged,
 }
 
-/// What is done about actions that the logging policy preferred.
+/// How to correct for the behaviour policy that chose the logged actions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Weighting {
-    /// Nothing: the state is that of the system under the policy that made the logs.
+    /// No correction: the state is that of the system under the behaviour policy.
     #[default]
     None,
-    /// `next` counts by 1/(|A|·π(a|h)), tests as they were met: what rare actions lead to counts as much as what others do. The state is
-    /// still that under the logging policy, and d′ must hold what this remembers. Needs the probabilities of the actions in the logs.
+    /// Weight the next step by 1/(|A|·π(a|h)), but not the steps of tests. Outcomes of rare actions
+    /// then count as much as those of frequent ones. The state is still that under the behaviour
+    /// policy, so the rank must be large enough for it. Needs action probabilities in the logs.
     Next,
-    /// Steps of tests and `next` count by 1/(|A|·π(a|h)), as if all actions had been taken alike: the state is that of the system
-    /// alone, with a variance that grows with the length of tests. Needs the probabilities of the actions in the logs.
+    /// Weight the next step and the steps of tests by 1/(|A|·π(a|h)), as if actions had been
+    /// uniformly random. The state is then that of the system alone. The variance grows with the
+    /// length of tests. Needs action probabilities in the logs.
     Propensity,
 }
 
@@ -70,7 +73,8 @@ pub enum Weighting {
 const LARGEST_DIM: usize = 1 << 14;
 
 parameters! {
-    /// What the learner needs to know; [`LearnParams::default`] is the recipe that predicts best, [`LearnParams::paper`] the one printed.
+    /// Parameters of learning. [`LearnParams::default`] predicts best; [`LearnParams::paper`] is
+    /// the published recipe.
     LearnParams,
     /// Changes to a preset: one optional value for each field of [`LearnParams`].
     LearnOverrides, "Learning",
@@ -78,23 +82,23 @@ parameters! {
     test_projection: Projection,
     /// Projection of histories
     history_projection: Projection,
-    /// d_T, rows of Φ_T (the null test has a row of its own besides; no meaning for identity)
+    /// d_T, rows of Φ_T, plus one for the null test (ignored by identity)
     test_dim: usize,
-    /// d_H, rows of Φ_H (start and null history have rows of their own besides; no meaning for identity)
+    /// d_H, rows of Φ_H, plus one each for the start and the null history (ignored by identity)
     history_dim: usize,
     /// Longest test, in steps
     max_test_length: usize,
     /// Which parts of the past are histories
     history: History,
-    /// Longest suffix history, in steps (no meaning for prefix histories)
+    /// Longest suffix history, in steps (ignored for prefix histories)
     history_length: usize,
-    /// Which cuts of an episode enter the sums
+    /// At which steps an episode is cut into a history and a test
     cuts: Cuts,
-    /// What is known of the state in which episodes start
+    /// What is known about the initial state of episodes
     start: Start,
     /// d′, dimension of the predictive state
     rank: usize,
-    /// Singular values below this share of the largest are dropped
+    /// Singular values below this fraction of the largest are dropped
     tolerance: f64,
     /// How operators are regressed
     regression: Regression,
@@ -102,16 +106,16 @@ parameters! {
     whitening_ridge: f64,
     /// Ridge of the second stage, in units of the mean eigenvalue (two-stage only)
     ridge: f64,
-    /// Least probability of an observation seen in training, before normalising
+    /// Smallest probability of an observation seen in training, before normalisation
     floor: f64,
-    /// Longest context of the back-off n-gram that is counted beside the model (steps)
+    /// Longest context of the back-off n-gram that is counted alongside the model, in steps
     ngram_length: usize,
     /// Weight of the n-gram in predictions, between 0 and 1
     mix: f64,
-    /// Whether rewards are part of observations: for where they tell more than observations do
+    /// Whether rewards are part of observations, for rewards that carry information of their own
     #[serde(default)]
     observe_reward: bool = "true",
-    /// What is done about actions that the logging policy preferred
+    /// How to correct for the behaviour policy that chose the logged actions
     #[serde(default)]
     weighting: Weighting,
     /// Seed of the projections
@@ -119,7 +123,8 @@ parameters! {
 }
 
 impl Default for LearnParams {
-    /// Suffix histories, signed hashing, compressed CCA and two-stage regression: same ingredients as the paper's, far better predictions.
+    /// Suffix histories, signed hashing, compressed CCA and two-stage regression. The ingredients
+    /// are the paper's; the predictions are far better.
     fn default() -> Self {
         LearnParams {
             test_projection: Projection::SignedHash,
@@ -147,7 +152,8 @@ impl Default for LearnParams {
 }
 
 impl LearnParams {
-    /// The recipe as printed [H14 §3.2.1, §6.3]: prefix histories, all tests up to length 7, thin SVD, pseudo-inverse, d′ = 5.
+    /// The published recipe [H14 §3.2.1, §6.3]: prefix histories, all tests up to length 7, thin
+    /// SVD, pseudo-inverse, d′ = 5.
     pub fn paper() -> Self {
         LearnParams {
             test_projection: Projection::Spherical,
@@ -162,7 +168,7 @@ impl LearnParams {
         }
     }
 
-    /// Checks every value once, at the door.
+    /// Checks every value.
     pub fn validate(&self) -> Result<()> {
         let positive =
             |name, value: usize| if value == 0 { Err(Error::parameter(name, value, "must be at least 1")) } else { Ok(()) };

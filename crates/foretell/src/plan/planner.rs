@@ -34,69 +34,72 @@ use super::translated::Translated;
 /// informative ones.
 const MOST_LAST: usize = 100;
 
-/// What a policy knows of the past.
+/// What a policy remembers of the past.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum StateKind {
     /// The predictive state of the model, as in the paper
     Predictive,
-    /// The predictive state and the last observation beside it
+    /// The predictive state and the last observation
     Memory,
-    /// The last observations alone, `last` of them; the model is not asked
+    /// The last observations only, as many as `last` says; the model is not used
     Last,
 }
 
-/// How a policy is found.
+/// How a policy is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Planner {
-    /// Point-based in the POMDP of a refined model, where that foretells the logs better than the last steps do and its states
-    /// know what rewards depend on; else fitted-Q, with the linear model
+    /// Point-based planning if the model is refined, its POMDP predicts the logs better than the
+    /// last steps do, and its states determine rewards; otherwise fitted-Q with the linear model
     Auto,
     /// Fitted-Q on the logs, as in the paper
     FittedQ,
-    /// As if the state were seen after the next step; needs a refined model
+    /// QMDP: assumes that the state becomes visible after the next step; needs a refined model
     Qmdp,
-    /// The fast informed bound: as if it were seen after two; needs a refined model
+    /// The fast informed bound: assumes that the state becomes visible after two steps; needs a
+    /// refined model
     FastInformed,
     /// Point-based value iteration between two bounds; needs a refined model
     PointBased,
 }
 
-/// Who estimates Q.
+/// What estimates Q.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Regressor {
-    /// Who knows more: trees where the model predicts better than the last steps do, a table where none predicts better than
-    /// the last step alone, else the mean; trees, if the model was learned from other logs
+    /// Trees if the model predicts better than the last steps do; a table if nothing predicts
+    /// better than the last step alone; otherwise the mean of both. Trees if the model was learned
+    /// from other logs
     Auto,
     /// Trees over states, as in the paper
     Trees,
-    /// A table over the last steps and the time
+    /// A table over the last steps and the time step
     Table,
     /// The mean of both
     Mean,
 }
 
 parameters! {
-    /// What the planner needs to know; [`PlanParams::default`] plans best, [`PlanParams::paper`] is the recipe printed.
+    /// Parameters of planning. [`PlanParams::default`] plans best; [`PlanParams::paper`] is the
+    /// published recipe.
     PlanParams,
     /// Changes to a preset: one optional value for each field of [`PlanParams`].
     PlanOverrides, "Planning",
-    /// How the policy is found
+    /// How the policy is computed
     planner: Planner,
-    /// Standard deviations of a reward that are taken off where an action was never tried; half of them after three trials
+    /// Penalty on untried actions, in standard deviations of the reward; half after three trials
     pessimism: f64,
-    /// What the policy knows of the past, with fitted-Q
+    /// What the policy remembers of the past, with fitted-Q
     state: StateKind,
-    /// Observations in the state, where it is made of the last ones
+    /// Number of observations in the state, if it consists of the last ones
     last: usize,
-    /// Who estimates Q
+    /// What estimates Q
     regressor: Regressor,
-    /// Most of the latest steps that a table looks at, beside the time
+    /// Maximum number of last steps that the table distinguishes, besides the time step
     window: usize,
     /// Rounds of fitted-Q, or trials of the point-based planner
     rounds: usize,
@@ -104,7 +107,7 @@ parameters! {
     discount: f64,
     /// Trees in a forest
     trees: usize,
-    /// Rows below which a node of a tree is a leaf
+    /// Tree nodes with fewer rows than this are leaves
     min_split: usize,
     /// When the structure of the trees is chosen
     structure: Structure,
@@ -235,7 +238,7 @@ fn suited(model: &Model, episodes: &[Trajectory], window: usize) -> Planner {
 /// A policy in the POMDP of a refined model.
 fn solved(model: &Model, planner: Planner, params: PlanParams, progress: &mut dyn FnMut(Round)) -> Result<Plan> {
     let Some(latent) = model.latent() else {
-        return Err(Error::NeedsPomdp { what: "this planner", instead: Some("use the `planner` fitted-q") });
+        return Err(Error::NeedsPomdp { what: "this planner", instead: Some("choose another `planner` (fitted-q)") });
     };
     if !latent.pomdp.has_rewards() {
         return Err(Error::data(

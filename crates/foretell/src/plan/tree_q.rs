@@ -20,9 +20,9 @@ pub(crate) use following::{Following, LANES};
 #[serde(rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Structure {
-    /// Once, without a look at the targets (K = 1): a round only averages them in the leaves
+    /// Once, independently of the targets (K = 1); a round only averages them in the leaves
     Frozen,
-    /// In every round anew, as in the paper
+    /// Anew in every round, as in the paper
     Refitted,
 }
 

@@ -9,13 +9,13 @@ use crate::error::{Error, Result};
 use crate::model::StateLayout;
 use crate::parameters;
 
-/// How many latent states.
+/// Number of latent states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "NumberOrText", into = "String")]
 pub enum StateCount {
-    /// As many as foretell held-out episodes best.
+    /// The number that predicts held-out episodes best.
     Auto,
-    /// About so many.
+    /// About this many.
     About(usize),
 }
 
@@ -66,17 +66,17 @@ impl From<StateCount> for String {
 }
 
 parameters! {
-    /// What refinement needs to know.
+    /// Parameters of refinement.
     RefineParams,
     /// Changes to the defaults: one optional value for each field of [`RefineParams`].
     RefineOverrides, "Refinement",
-    /// How many latent states: auto, or a number (the start and the ends come on top)
+    /// Number of latent states: auto, or a number (start and end states are added to it)
     states: StateCount,
-    /// What latent states have to do with observations
+    /// How latent states relate to observations
     layout: StateLayout,
-    /// Most rounds of EM
+    /// Maximum number of EM rounds
     em_rounds: usize,
-    /// Rounds without a gain on held-out episodes after which EM stops
+    /// EM stops after this many rounds without a gain on held-out episodes
     patience: usize,
 }
 
@@ -87,7 +87,7 @@ impl Default for RefineParams {
 }
 
 impl RefineParams {
-    /// Checks every value once, at the door.
+    /// Checks every value.
     pub fn validate(&self) -> Result<()> {
         for (name, value) in [("em_rounds", self.em_rounds), ("patience", self.patience)] {
             if value == 0 {
