@@ -304,7 +304,7 @@ fn a_summary_counts_and_finds() {
     at least half of the episodes have one step: is the episode column right?
     1 episode(s) end without a flag and are read as truncated
     the column done is read as terminated; if it also marks time limits, split it into terminated and truncated
-    each row's observation is read as the answer to its action; if it is what the action was chosen on, shift it by one row
+    each row's observation is read as what followed its action; if the action was chosen on it, shift it by one row
     columns not read: colour
     "#);
 }

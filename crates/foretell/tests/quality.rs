@@ -1,8 +1,10 @@
-//! What the default recipe must reach on ColoredGridWorld, from 10 000 random episodes of at most 13 steps.
+//! What the default recipe must reach on ColoredGridWorld, from 10 000 random episodes of at most
+//! 13 steps.
 
 use foretell::{LearnParams, Logs, Seed, domains, learn, score};
 
-/// Gap to the exact model at horizon 13 on fresh seeds: 0.77 ± 0.02, and 0.65 ± 0.01 with the n-gram mixed in.
+/// Gap to the exact model at horizon 13 on fresh seeds: 0.77 ± 0.02, and 0.65 ± 0.01 with the
+/// n-gram mixed in.
 const LARGEST_GAP: f64 = 1.0;
 const LARGEST_GAP_MIXED: f64 = 0.8;
 

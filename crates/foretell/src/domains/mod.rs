@@ -2,10 +2,9 @@
 //!
 //! Built in are the mazes of [`grid`], the arcade games of [`pocman`], the [management of migratory
 //! birds](migration), and classics of the field: `tiger`, the two-door problem, and `float-reset`,
-//! whose episodes never end, the
-//! [T-maze](t_maze) and [RockSample](rock_sample). Where a domain has parameters, they follow its name:
-//! `t-maze:length=20`, `rocksample:size=5,rocks=3,seed=1`. Files in Cassandra's `.POMDP` format and
-//! maps of mazes are domains too.
+//! whose episodes never end, the [T-maze](t_maze) and [RockSample](rock_sample). Where a domain has
+//! parameters, they follow its name: `t-maze:length=20`, `rocksample:size=5,rocks=3,seed=1`. Files
+//! in Cassandra's `.POMDP` format and maps of mazes are domains too.
 
 mod settings;
 pub mod grid;

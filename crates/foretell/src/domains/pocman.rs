@@ -6,40 +6,57 @@
 #![doc = include_str!("pocman/map.txt")]
 //! ```
 //!
-//! `x` is a wall, `.` and blank are open, `o` is a power pill, `P` the player's start, `A` to `D` are the ghosts' homes. A player or ghost that steps on a mouth of the tunnel, `<` or `>`, comes out beside the other one in the same step. There are no dead ends.
+//! `x` is a wall, `.` and blank are open, `o` is a power pill, `P` the player's start, `A` to `D`
+//! are the ghosts' homes. A player or ghost that steps on a mouth of the tunnel, `<` or `>`, comes
+//! out beside the other one in the same step. There are no dead ends.
 //!
-//! * **Food.** PocMan: each of the 158 cells `.` holds food with probability ½, drawn for every episode. S-PocMan: 7 pieces
-//!   in fixed places, (row, column) = (1, 3), (1, 9), (1, 15), (8, 9), (17, 2), (17, 16), (19, 9).
+//! * **Food.** PocMan: each of the 158 cells `.` holds food with probability ½, drawn for every
+//!   episode. S-PocMan: 7 pieces in fixed places, (row, column) = (1, 3), (1, 9), (1, 15), (8, 9),
+//!   (17, 2), (17, 16), (19, 9).
 //! * **Actions** are `N`, `E`, `W`, `S`, in this order. A move into a wall stays put.
-//! * **A step**: the ghosts move, one after the other; power fades by one; the player moves; ghosts in the player's cell are met;
-//!   what lies there is eaten. Ghosts do not hinder each other. A ghost and a player that swap cells do not meet.
-//! * **Ghosts** never turn back on their last move. A ghost notices the player where their rows and columns differ by at most 5
-//!   together. It then chases with probability 0.75: of the open ways it takes the one along which the player is farthest ahead,
-//!   in rows for N and S, in columns for E and W. While the player has power, it instead stands still with probability 0.25, and
-//!   may then turn anywhere, or else flees along the way on which the player is farthest behind. Of ways equally good it takes
-//!   the last in the order N, E, W, S. In all other cases each way has the same probability.
-//! * **Power** comes from pills; there is none at the start. After a pill ghosts are frightened in their next 16 moves, and
-//!   meeting them is safe in the player's next 15: the ghost is eaten and starts again at home. A player that meets a ghost on a pill is caught.
-//! * **Rewards** are −1 for every step, −10 for a move into a wall, −50 for every ghost that catches the player, +25 for every ghost
-//!   eaten; for food +10 (S-PocMan: +100), for the last food +100 (+1000) more. Pills have no reward.
-//! * **End**: when the player is caught or has eaten all food. Food in the cell where the player is caught still counts.
-//!   Episodes are truncated at 75 steps; the discount is 0.99999.
-//! * **Observations** of PocMan are like `walls=NS/smell=2/food=E/ghosts=N/power`, of S-PocMan like `walls=NS/ghosts=N/power`; what is not perceived is omitted, and without walls it is `walls=none`. `smell` is the distance to the nearest food
-//!   in rows and columns together, through walls but not through the tunnel: 2 (or less), 3 or 4. `food` and `ghosts` are the
-//!   directions in which some are in sight, as far as the next wall, ghost or mouth of the tunnel; what is under or behind a ghost is
-//!   not seen. Pills, the number of ghosts, and a ghost in the player's cell are not observed. `power` means that meeting ghosts is safe. There is no observation before the first action. [`describe`] puts the names in words.
+//! * **A step**: the ghosts move, one after the other; power fades by one; the player moves; ghosts
+//!   in the player's cell are met; what lies there is eaten. Ghosts do not hinder each other. A
+//!   ghost and a player that swap cells do not meet.
+//! * **Ghosts** never turn back on their last move. A ghost notices the player where their rows and
+//!   columns differ by at most 5 together. It then chases with probability 0.75: of the open ways
+//!   it takes the one along which the player is farthest ahead, in rows for N and S, in columns for
+//!   E and W. While the player has power, it instead stands still with probability 0.25, and may
+//!   then turn anywhere, or else flees along the way on which the player is farthest behind. Of
+//!   ways equally good it takes the last in the order N, E, W, S. In all other cases each way has
+//!   the same probability.
+//! * **Power** comes from pills; there is none at the start. After a pill ghosts are frightened in
+//!   their next 16 moves, and meeting them is safe in the player's next 15: the ghost is eaten and
+//!   starts again at home. A player that meets a ghost on a pill is caught.
+//! * **Rewards** are −1 for every step, −10 for a move into a wall, −50 for every ghost that
+//!   catches the player, +25 for every ghost eaten; for food +10 (S-PocMan: +100), for the last
+//!   food +100 (+1000) more. Pills have no reward.
+//! * **End**: when the player is caught or has eaten all food. Food in the cell where the player is
+//!   caught still counts. Episodes are truncated at 75 steps; the discount is 0.99999.
+//! * **Observations** of PocMan are like `walls=NS/smell=2/food=E/ghosts=N/power`, of S-PocMan like
+//!   `walls=NS/ghosts=N/power`; what is not perceived is omitted, and without walls it is
+//!   `walls=none`. `smell` is the distance to the nearest food in rows and columns together,
+//!   through walls but not through the tunnel: 2 (or less), 3 or 4. `food` and `ghosts` are the
+//!   directions in which some are in sight, as far as the next wall, ghost or mouth of the tunnel;
+//!   what is under or behind a ghost is not seen. Pills, the number of ghosts, and a ghost in the
+//!   player's cell are not observed. `power` means that meeting ghosts is safe. There is no
+//!   observation before the first action. [`describe`] puts the names in words.
 //!
-//! The alphabet holds what can occur on this map wherever food and ghosts are: 6240 symbols, of S-PocMan 268, with the 2262 and 124
-//! that end an episode. They are in the order of the authors' code of 16 bits: from the lowest 4 for walls, 3 for the smells, 4
-//! for food, 4 for ghosts, 1 for power, with directions in the order N, E, S, W. Of S-PocMan's, 9 are in use.
+//! The alphabet holds what can occur on this map wherever food and ghosts are: 6240 symbols, of
+//! S-PocMan 268, with the 2262 and 124 that end an episode. They are in the order of the authors'
+//! code of 16 bits: from the lowest 4 for walls, 3 for the smells, 4 for food, 4 for ghosts, 1 for
+//! power, with directions in the order N, E, S, W. Of S-PocMan's, 9 are in use.
 //!
-//! Sources: W. Hamilton, M. Milani Fard, J. Pineau, "Efficient Learning and Planning with Compressed Predictive States",
-//! JMLR 15 (2014), section 6.2.2 \[H14\], for the two games, the coins and the seven pieces. It calls PocMan a replica of the game in
-//! J. Veness et al., "A Monte-Carlo AIXI Approximation", JAIR 40 (2011), first proposed by D. Silver, J. Veness, "Monte-Carlo
-//! Planning in Large POMDPs", NIPS 2010, and does not give map, amounts, horizon or how ghosts move. These are those of the authors' public code; where it deviates from its evident intent, we follow the intent, see `DEVIATIONS.md`.
+//! Sources: W. Hamilton, M. Milani Fard, J. Pineau, "Efficient Learning and Planning with
+//! Compressed Predictive States", JMLR 15 (2014), section 6.2.2 \[H14\], for the two games, the
+//! coins and the seven pieces. It calls PocMan a replica of the game in J. Veness et al., "A
+//! Monte-Carlo AIXI Approximation", JAIR 40 (2011), first proposed by D. Silver, J. Veness,
+//! "Monte-Carlo Planning in Large POMDPs", NIPS 2010, and does not give map, amounts, horizon or
+//! how ghosts move. These are those of the authors' public code; where it deviates from its evident
+//! intent, we follow the intent, see `DEVIATIONS.md`.
 //!
-//! A uniformly random player returns −170 in PocMan and −203 in S-PocMan (undiscounted), and is caught in 94 % of episodes, which
-//! last 31 steps on average. A random player that never moves into walls returns −21 and −64. The tests compute all of these.
+//! A uniformly random player returns −170 in PocMan and −203 in S-PocMan (undiscounted), and is
+//! caught in 94 % of episodes, which last 31 steps on average. A random player that never moves
+//! into walls returns −21 and −64. The tests compute all of these.
 
 mod direction;
 mod ghost;
