@@ -1,13 +1,7 @@
 //! Fits a forest to raw arrays and predicts, timed: our side of `benchmarks/trees.py`.
 //!
-<<<<<<< HEAD:crates/foretell-experiments/src/bin/benchmark-forest.rs
 //! `benchmark-forest FOLDER WIDTH TREES N_MIN THREADS SEED` reads `train_x`, `test_x` (f32 rows of WIDTH features) and `train_y` (f64)
 //! from the folder, all little-endian, writes `predictions` (f64) there and prints seconds.
-=======
-//! `forest FOLDER WIDTH TREES N_MIN THREADS SEED` reads `train_x`, `test_x` (f32 rows of WIDTH
-//! features) and `train_y` (f64) from the folder, all little-endian, writes `predictions` (f64)
-//! there and prints seconds.
->>>>>>> work-lib:crates/foretell/examples/forest.rs
 
 use std::error::Error;
 use std::fs;

@@ -1,18 +1,10 @@
 //! Writes what a planner learns from as raw arrays: what scikit-learn starts from in
 //! `benchmarks/planning.py`.
 //!
-<<<<<<< HEAD:crates/foretell-experiments/src/bin/benchmark-states.rs
 //! `benchmark-states MODEL LOGS FOLDER` writes to the folder, all little-endian: `states`, the predictive states of all episodes (f64
 //! rows, n + 1 for an episode of n steps), `starts`, the rows at which episodes begin (u32), and of each step `rows`, that of
 //! the state before it (u32), `actions` (u32), `rewards` (f64), `terminals` (a byte: 1 where nothing follows). It prints the
 //! numbers in a state.
-=======
-//! `states MODEL LOGS FOLDER` writes to the folder, all little-endian: `states`, the predictive
-//! states of all episodes (f64 rows, n + 1 for an episode of n steps), `starts`, the rows at which
-//! episodes begin (u32), and of each step `rows`, that of the state before it (u32), `actions`
-//! (u32), `rewards` (f64), `terminals` (a byte: 1 where nothing follows). It prints the numbers in
-//! a state.
->>>>>>> work-lib:crates/foretell/examples/states.rs
 
 use std::error::Error;
 use std::path::Path;

@@ -33,7 +33,8 @@ impl Comparison {
         {
             return None;
         }
-        let is_held = |i: u64| is_held_out(i) && i / HELD_OUT < MOST_HELD_OUT;
+        // Of every ten the first: refinement, which holds out the last, has not judged by these.
+        let is_held = |i: u64| is_held_out(i + HELD_OUT - 1) && i / HELD_OUT < MOST_HELD_OUT;
         let held: Vec<&Trajectory> = (0..).zip(episodes).filter(|(i, _)| is_held(*i)).map(|(_, z)| z).collect();
 
         let fingerprints = Fingerprints::of(model.alphabet());
