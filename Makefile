@@ -31,7 +31,7 @@ endif
 
 # Programs as the tests have built them: with --tests features are the same, so that nothing is compiled twice.
 binaries:
-	$(CARGO) build --workspace --all-features --bins --examples --tests
+	$(CARGO) build --workspace --all-features --lib --bins --examples --tests
 
 # The library's examples run to their end.
 EXAMPLES := $(basename $(notdir $(wildcard crates/foretell/examples/*.rs)))
@@ -53,11 +53,14 @@ python: $(PYTHON)/installed
 	$(PYTHON)/bin/pip install --quiet --force-reinstall --no-deps target/wheels/*.whl
 	@echo "installed: $(PYTHON)/bin/python -c 'import foretell'"
 
-# The wheel in its virtual environment: types, tests, examples of the documentation.
+# The package in its virtual environment: types, tests, examples of the documentation. The native part
+# is that of the workspace's build: a wheel of its own would compile most dependencies again.
+SITE = $(shell $(PYTHON)/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")
 test-python: $(PYTHON)/installed binaries
-	rm -rf target/wheels-dev
-	$(WHEEL) --profile dev --out target/wheels-dev
-	$(PYTHON)/bin/pip install --quiet --force-reinstall --no-deps target/wheels-dev/*.whl
+	rm -rf $(SITE)/foretell
+	cp -r $(PACKAGE)/python/foretell $(SITE)/foretell
+	cp $$(ls $(BUILT)/debug/lib_native.so $(BUILT)/debug/lib_native.dylib 2>/dev/null) $(SITE)/foretell/_native.abi3.so
+	$(PYTHON)/bin/maturin sdist --quiet --manifest-path $(PACKAGE)/Cargo.toml --out target/sdist
 	cd $(PACKAGE) && $(PYTHON)/bin/mypy python/foretell && $(PYTHON)/bin/mypy --strict tests/whole_api.py
 	cd $(PACKAGE) && FORETELL_BINARY=$(abspath $(BUILT)/debug/foretell) $(PYTHON)/bin/python -m pytest --quiet tests
 	cd $(PACKAGE) && $(PYTHON)/bin/python -m pytest --quiet -p conftest --doctest-modules --pyargs foretell
