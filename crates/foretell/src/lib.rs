@@ -2,7 +2,8 @@
 //!
 //! The state of such a model is a vector of predictions: what will be observed if these actions are
 //! taken? It is learned by compressed moments and linear algebra (CPSR; Hamilton, Milani Fard,
-//! Pineau 2014, cited as H14), so there are no restarts and no local optima.
+//! Pineau 2014, cited as H14), without restarts and local optima. Refinement then turns the linear
+//! model into a POMDP by EM ([`Recipe`]).
 //!
 //! ```
 //! use foretell::{LearnParams, Logs, PredictiveState, Seed, domains, learn, score};

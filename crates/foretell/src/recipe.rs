@@ -200,7 +200,10 @@ impl<'a> Fitting<'a> {
             return Model::from_bytes(&bytes, &checkpoint.path(part).display().to_string());
         }
         let params = LearnParams { seed: seed.0, ..first.params().clone() };
-        let mut other = learn_over(first.alphabet(), logs, &params)?;
+        let mut other = learn_over(first.alphabet(), logs, &params).map_err(|error| match error {
+            Error::NoSteps => Error::data("a random half of the logs has no episodes", "give more of them, or no `ensemble`"),
+            other => other,
+        })?;
         if let Some(params) = &self.recipe.refine {
             // Each model chooses its own kind of states: the best kind for one may not suit the
             // starting point of EM for another.

@@ -48,7 +48,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         match observation {
             Some(o) if alphabet.is_terminal(o) => {
                 anyhow::bail!(
-                    "--history continues after {:?}, which ends the episode; leave out the pairs after it",
+                    "--history contains {:?}, which ends the episode, so nothing follows; leave out this pair and those after it",
                     alphabet.symbol(o).to_string()
                 )
             }

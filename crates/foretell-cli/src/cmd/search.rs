@@ -224,7 +224,7 @@ fn comments(args: &Args, found: &Found, valued: &[CandidateValue], chosen: &Lear
     }
     lines.push(format!("use: foretell learn LOGS --config {} -o model.safetensors", args.output.display()));
     if chosen.mix > 0.0 {
-        lines.push("mix applies to the linear model only: --refine ignores it".into());
+        lines.push("mix was chosen for the linear model: learn --config with --refine leaves it out".into());
     }
     lines
 }
@@ -263,7 +263,7 @@ fn say(args: &Args, found: &Found, valued: &[CandidateValue], chosen: &LearnPara
     say_untried(&found.untried)?;
     report::say(format!("\n{}", verdict(found, chosen, valued, name)))?;
     if chosen.mix > 0.0 {
-        report::say("mix applies to the linear model only: --refine ignores it")?;
+        report::say("mix was chosen for the linear model: learn --config with --refine leaves it out")?;
     }
     let output = args.output.display();
     report::say(format!("next: foretell learn {} --config {output} -o model.safetensors", args.input.named()))?;

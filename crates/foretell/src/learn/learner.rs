@@ -23,7 +23,7 @@ use crate::store::Checkpoint;
 pub enum Pass {
     /// Alphabet, counts, n-gram.
     Survey,
-    /// Σ̂_TH, Σ̂_H.
+    /// Σ̂_TH, its covariances, and the moments of each pair where they are held.
     Moments,
     /// C_ao.
     Operators,

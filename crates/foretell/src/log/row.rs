@@ -37,7 +37,7 @@ pub(super) fn read_end(table: &impl Table, columns: &Columns) -> Result<Option<E
     })
 }
 
-/// Reads names and rewards, with a cache of parse_cache ones.
+/// Reads names and rewards, with a cache of those already parsed.
 #[derive(Default)]
 pub(super) struct RowReader {
     /// New names of the episode in progress, in order. They enter the alphabet with the episode, so

@@ -146,7 +146,7 @@ impl Model {
         Model { predictor, ..self }
     }
 
-    /// The linear model that it was refined from; the model itself if it is not refined.
+    /// The linear model that it was refined from; the model itself if it is linear or an ensemble.
     pub fn without_refinement(self) -> Model {
         let predictor = match self.predictor {
             Predictor::Latent(latent) => Predictor::Linear(latent.linear),

@@ -251,7 +251,7 @@ fn solved(model: &Model, planner: Planner, params: PlanParams, progress: &mut dy
     let solution = match planner {
         Planner::Qmdp => solve::qmdp(&pomdp, params.discount)?,
         Planner::FastInformed => solve::fast_informed_bound(&pomdp, params.discount)?,
-        _ => {
+        Planner::PointBased | Planner::Auto | Planner::FittedQ => {
             let mut planner = PointBased::new(&pomdp, params.discount, Gap::default())?.within(MOST_WORK);
             let report =
                 |number, round: solve::Round| Round { number, change: round.upper - round.lower, start_value: round.lower };

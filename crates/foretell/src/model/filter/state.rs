@@ -82,8 +82,8 @@ impl State {
         &self.probabilities
     }
 
-    /// Updates the state by a step. After a step that ends the episode all probabilities are 0
-    /// until the next reset.
+    /// Updates the state by a step. A step that ends the episode leaves the state as it is, and
+    /// [`Predict::probability`] is 0 until the next reset.
     pub fn observe(&mut self, model: &Model, ao: ActionObservation) {
         self.each_other(model, |other, model| other.observe(model, ao));
         self.ended |= model.alphabet().observations().get(ao.observation.index()).is_some_and(|o| o.terminal);
@@ -203,7 +203,7 @@ impl<M: Deref<Target = Model> + Clone> PredictiveState<M> {
         &self.model
     }
 
-    /// How often the filter was lost since it was made.
+    /// How often the filter was lost since it was made; of an ensemble that of its first model.
     pub fn lost(&self) -> u64 {
         self.state.lost()
     }
@@ -268,7 +268,7 @@ impl<M: Deref<Target = Model> + Clone> PredictiveState<M> {
     }
 
     /// P(o_{t+n} | history ‖ a_{t+n}) where the logging policy takes the steps before: c_∞ᵀ C_ao
-    /// C_⋆^{n−1} c [H14 §2.3].
+    /// C_⋆^{n−1} c [H14 §2.3]. Of an ensemble by its first model alone.
     pub fn forecast_under_logging_policy(&self, n: usize, a: Action) -> Vec<f64> {
         let mut state = self.state.clone();
         state.miss_steps(&self.model, n.saturating_sub(1));
