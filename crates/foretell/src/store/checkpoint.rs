@@ -48,7 +48,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// let refined = refinement.finish()?;
 /// // … write the model to its file, then:
 /// checkpoint.finish()?;
-/// # assert!(refined.refined().is_some() && !folder.exists());
+/// # assert!(refined.latent().is_some() && !folder.exists());
 /// # Ok::<(), foretell::Error>(())
 /// ```
 pub struct Checkpoint {
