@@ -60,7 +60,7 @@ test-python: $(PYTHON)/installed binaries
 	rm -rf $(SITE)/foretell
 	cp -r $(PACKAGE)/python/foretell $(SITE)/foretell
 	cp $$(ls $(BUILT)/debug/lib_native.so $(BUILT)/debug/lib_native.dylib 2>/dev/null) $(SITE)/foretell/_native.abi3.so
-	$(PYTHON)/bin/maturin sdist --quiet --manifest-path $(PACKAGE)/Cargo.toml --out target/sdist
+	$(PYTHON)/bin/maturin sdist --manifest-path $(PACKAGE)/Cargo.toml --out target/sdist > /dev/null
 	cd $(PACKAGE) && $(PYTHON)/bin/mypy python/foretell && $(PYTHON)/bin/mypy --strict tests/whole_api.py
 	cd $(PACKAGE) && FORETELL_BINARY=$(abspath $(BUILT)/debug/foretell) $(PYTHON)/bin/python -m pytest --quiet tests
 	cd $(PACKAGE) && $(PYTHON)/bin/python -m pytest --quiet -p conftest --doctest-modules --pyargs foretell
