@@ -11,7 +11,7 @@ use crate::stop::StopReason;
 use crate::store::Checkpoint;
 
 /// Most models of a kind in an ensemble.
-const MOST: usize = 100;
+const MOST_MODELS: usize = 100;
 
 /// How a model is made from logs.
 ///
@@ -95,7 +95,9 @@ impl Recipe {
         self.learn.validate()?;
         self.refine.as_ref().map_or(Ok(()), RefineParams::validate)?;
         match self.ensemble {
-            Some(n) if !(2..=MOST).contains(&n) => Err(Error::parameter("ensemble", n, format!("must be between 2 and {MOST}"))),
+            Some(n) if !(2..=MOST_MODELS).contains(&n) => {
+                Err(Error::parameter("ensemble", n, format!("must be between 2 and {MOST_MODELS}")))
+            }
             _ => Ok(()),
         }
     }

@@ -7,13 +7,8 @@ use std::path::Path;
 fn order(list: &Path) -> Vec<String> {
     let text = fs::read_to_string(list).unwrap();
     let name = |line: &str| {
-        Some(
-            line.trim_start_matches("pub(crate) ")
-                .trim_start_matches("pub ")
-                .strip_prefix("mod ")?
-                .strip_suffix(';')?
-                .to_string(),
-        )
+        let declared = line.trim_start_matches("pub(crate) ").trim_start_matches("pub ");
+        Some(declared.strip_prefix("mod ")?.strip_suffix(';')?.to_string())
     };
     text.lines().filter_map(name).collect()
 }

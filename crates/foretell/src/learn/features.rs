@@ -160,10 +160,10 @@ impl Features {
         }
     }
 
-    /// The same features over an alphabet that has more symbols.
-    pub(crate) fn extended_to(self, alphabet: &Alphabet) -> Features {
-        let uniform = 1.0 / alphabet.actions().len() as f64;
-        Features { uniform, fingerprints: Fingerprints::of(alphabet), ..self }
+    /// Changes to an alphabet that has more symbols.
+    pub(crate) fn extend_to(&mut self, alphabet: &Alphabet) {
+        self.uniform = 1.0 / alphabet.actions().len() as f64;
+        self.fingerprints = Fingerprints::of(alphabet);
     }
 
     /// The coordinate of χ that picks the start state: c₁ = ŜV̂ᵀe, with e the unit vector of this

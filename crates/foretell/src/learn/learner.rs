@@ -148,23 +148,23 @@ impl<'a> Learner<'a> {
 
     /// Learns from logs.
     pub fn learn(self, logs: &Logs) -> Result<Learned> {
-        let begin = first_alphabet(&self.params);
-        self.begin(Source::Logs(logs), begin)
+        let alphabet = first_alphabet(&self.params);
+        self.begin(Source::Logs(logs), alphabet)
     }
 
     /// Adds logs to those that `moments` were computed from, with the same parameters.
     pub fn update(self, moments: Moments, logs: &Logs) -> Result<Learned> {
         let keep = if self.keep == Keep::Nothing { Keep::Fitting } else { self.keep };
-        Learner { keep, params: moments.params().clone(), ..self }.go_on(Work::new(moments), Source::Logs(logs))
+        Learner { keep, params: moments.params().clone(), ..self }.resume(Work::new(moments), Source::Logs(logs))
     }
 
     fn begin(self, source: Source<'_>, alphabet: Alphabet) -> Result<Learned> {
         self.params.validate()?;
         let work = Work::new(Moments { width: self.width, ..Moments::new(&self.params, alphabet) });
-        self.go_on(work, source)
+        self.resume(work, source)
     }
 
-    fn go_on(mut self, mut work: Work, source: Source<'_>) -> Result<Learned> {
+    fn resume(mut self, mut work: Work, source: Source<'_>) -> Result<Learned> {
         if let Some(checkpoint) = &self.checkpoint
             && let Some(begun) = Work::load(checkpoint)?
         {
@@ -195,9 +195,9 @@ impl<'a> Learner<'a> {
     }
 
     fn survey(&mut self, work: &mut Work, source: Source<'_>, kept: &mut source::BatchCache) -> Result<()> {
-        let begin = work.moments.alphabet().clone();
+        let alphabet = work.moments.alphabet().clone();
         let weighting = self.params.weighting;
-        let (alphabet, skipped) = source.each_batch(begin, work.position, weighting, |seen, batch| {
+        let (alphabet, skipped) = source.each_batch(alphabet, work.position, weighting, |seen, batch| {
             kept.add(batch, seen.position);
             work.moments.survey.add(seen.alphabet, batch);
             work.after(batch.len(), batch.steps().len(), &seen);

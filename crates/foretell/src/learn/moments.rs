@@ -31,7 +31,7 @@ const LARGEST_COVARIANCE: usize = 11_585;
 /// be kept.
 const MOST_HELD: usize = 64 << 20;
 /// Most steps of boundary episodes that are kept (32 MiB).
-const MOST_LATE: usize = 1 << 22;
+const MOST_BOUNDARY_STEPS: usize = 1 << 22;
 
 /// What is kept so that other logs can be added later.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,7 +78,7 @@ pub struct Moments {
     pub(crate) kept: OperatorStore,
     /// Compressed moments have this many times d′ directions.
     pub(crate) width: usize,
-    pub(crate) late: BoundaryEpisodes,
+    pub(crate) boundary: BoundaryEpisodes,
 }
 
 /// What is kept in order to compute operators.
@@ -136,7 +136,7 @@ impl Moments {
             features,
             kept: OperatorStore::Nothing,
             width: bases::WIDTH,
-            late: BoundaryEpisodes::new(params.weighting),
+            boundary: BoundaryEpisodes::new(params.weighting),
             params: params.clone(),
         }
     }
@@ -178,7 +178,7 @@ impl Moments {
     /// fit into memory.
     pub(crate) fn freeze(&mut self, keep: Keep, memory: usize) -> Result<(Adjustment, bool)> {
         let pairs = self.survey.pairs();
-        self.features = self.features.clone().extended_to(&self.survey.alphabet);
+        self.features.extend_to(&self.survey.alphabet);
         let features = &self.features;
         // Arrays are allocated in full, maps grow.
         let arrays = array_size(features).map(|size| size.saturating_mul(8 * pairs.len()));
@@ -237,8 +237,8 @@ impl Moments {
     /// Prepares for the sums over new logs, which the survey already includes: switches to the rule
     /// for all logs, and returns which cuts that changes.
     pub(crate) fn begin(&mut self) -> Adjustment {
-        self.features = self.features.clone().extended_to(&self.survey.alphabet);
-        let rule = if self.late.is_full { self.rule } else { self.survey.rule(&self.params) };
+        self.features.extend_to(&self.survey.alphabet);
+        let rule = if self.boundary.is_full { self.rule } else { self.survey.rule(&self.params) };
         self.adopt(rule)
     }
 
@@ -246,8 +246,8 @@ impl Moments {
     fn adopt(&mut self, rule: CutRule) -> Adjustment {
         let old = std::mem::replace(&mut self.rule, rule);
         let nothing = BoundaryEpisodes::new(self.params.weighting);
-        let episodes = if old == rule { nothing.episodes } else { std::mem::replace(&mut self.late, nothing).episodes };
-        self.late.keep(&episodes, rule);
+        let episodes = if old == rule { nothing.episodes } else { std::mem::replace(&mut self.boundary, nothing).episodes };
+        self.boundary.keep(&episodes, rule);
         let adjustment = Adjustment { episodes, old };
         let batch = adjustment.batch(&mut self.features, rule);
         self.add_batch(&batch, true);
@@ -255,12 +255,12 @@ impl Moments {
     }
 
     /// Adds the cuts of new episodes to the sums, and with `to_pairs` to those of pairs. With
-    /// `keep_late`, it keeps the episodes whose cuts other logs may change.
-    pub(crate) fn add(&mut self, episodes: &Episodes, to_pairs: bool, keep_late: bool) {
+    /// `keep_boundary`, it keeps the episodes whose cuts other logs may change.
+    pub(crate) fn add(&mut self, episodes: &Episodes, to_pairs: bool, keep_boundary: bool) {
         let batch = self.features.batch(episodes, self.rule);
         self.add_batch(&batch, to_pairs);
-        if self.params.cuts == Cuts::Complete && keep_late {
-            self.late.keep(episodes, self.rule);
+        if self.params.cuts == Cuts::Complete && keep_boundary {
+            self.boundary.keep(episodes, self.rule);
         }
     }
 
@@ -457,15 +457,15 @@ impl BoundaryEpisodes {
 
     /// Keeps the episodes that would have other cuts under a rule with another limit.
     fn keep(&mut self, episodes: &Episodes, rule: CutRule) {
-        let is_late = |length: usize| rule.limit.is_none_or(|limit| length > limit.saturating_sub(rule.room));
-        for z in episodes.iter().filter(|z| z.end == End::Terminated && is_late(z.steps.len()) && !self.is_full) {
+        let is_boundary = |length: usize| rule.limit.is_none_or(|limit| length > limit.saturating_sub(rule.room));
+        for z in episodes.iter().filter(|z| z.end == End::Terminated && is_boundary(z.steps.len()) && !self.is_full) {
             self.episodes.push_episode(z);
         }
         self.trim();
     }
 
     fn trim(&mut self) {
-        if self.is_full || self.episodes.steps().len() > MOST_LATE {
+        if self.is_full || self.episodes.steps().len() > MOST_BOUNDARY_STEPS {
             self.is_full = true;
             self.episodes.clear();
         }

@@ -103,7 +103,7 @@ impl Moments {
             kept,
             has_factors: matches!(&self.kept, OperatorStore::Wide(cores) if cores.factors.is_some()),
             width: self.width,
-            late_is_full: self.late.is_full,
+            late_is_full: self.boundary.is_full,
         };
         let pairs = survey.pairs();
         let counts: Vec<u64> = pairs.iter().map(|ao| survey.counts[ao]).collect();
@@ -129,7 +129,7 @@ impl Moments {
             OperatorStore::PerPair(kept) => write_pairs(&mut arrays, kept, &pairs, &self.features),
             OperatorStore::Wide(cores) => write_cores(&mut arrays, cores, &pairs, &self.features),
         }
-        write_episodes(&mut arrays, "late", &self.late.episodes);
+        write_episodes(&mut arrays, "late", &self.boundary.episodes);
         tensors::to_bytes(MOMENTS, header, &arrays)
     }
 
@@ -178,7 +178,7 @@ impl Moments {
         };
         let mut episodes = empty_batch(params.weighting);
         read_episodes(&arrays, "late", &alphabet, &mut episodes)?;
-        moments.late = BoundaryEpisodes { episodes, is_full: header.late_is_full };
+        moments.boundary = BoundaryEpisodes { episodes, is_full: header.late_is_full };
         (moments.survey, moments.features) = (survey, features);
         Ok(moments)
     }

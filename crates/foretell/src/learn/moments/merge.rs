@@ -24,8 +24,8 @@ impl Moments {
         let translation = survey.merge(&other.survey);
         let now = survey.alphabet.actions().len();
         [&*self, &other].into_iter().try_for_each(|moments| moments.refuse_actions(now))?;
-        let rule = if self.late.is_full { self.rule } else { survey.rule(&self.params) };
-        if other.late.is_full && other.rule != rule {
+        let rule = if self.boundary.is_full { self.rule } else { survey.rule(&self.params) };
+        if other.boundary.is_full && other.rule != rule {
             return Err(Error::data(
                 "the longest truncated episodes of the two logs differ, and the episodes that this affects were too many to keep",
                 "learn from all logs together",
@@ -51,13 +51,13 @@ impl Moments {
                 ours.entries.merge(&theirs.entries, |t, h| (tests.renamed(t), histories.renamed(h)));
             }
         }
-        for mut z in other.late.episodes.iter() {
+        for mut z in other.boundary.episodes.iter() {
             let steps: Vec<_> = z.steps.iter().map(|&ao| translation.known_pair(ao)).collect();
             z.steps = &steps;
-            self.late.episodes.push_episode(z);
+            self.boundary.episodes.push_episode(z);
         }
-        self.late.is_full |= other.late.is_full;
-        self.late.trim();
+        self.boundary.is_full |= other.boundary.is_full;
+        self.boundary.trim();
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! The belief over the states of a POMDP that was fitted to logs.
 
-use crate::data::{Action, ActionObservation};
+use crate::data::Action;
 use crate::model::predictor::Frequencies;
 use crate::pomdp::{BeliefState, Pomdp};
 
@@ -15,11 +15,6 @@ pub(super) fn predict(belief: &mut BeliefState, pomdp: &Pomdp, frequencies: &Fre
         (0..).map(Action).zip(shares).for_each(|(a, &share)| belief.add_probabilities(pomdp, a, share, p));
     }
     p.iter_mut().for_each(|p| *p *= seen);
-}
-
-/// Updates the belief by a step, whose symbols were seen in training, though perhaps not together.
-pub(super) fn observe(belief: &mut BeliefState, pomdp: &Pomdp, ao: ActionObservation) {
-    belief.update(pomdp, ao);
 }
 
 /// Updates the belief by an action whose observation is missing.

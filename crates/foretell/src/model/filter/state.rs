@@ -98,7 +98,9 @@ impl State {
         self.past.push_if(known, &model.frequencies().fingerprints, ao);
         match (&mut self.kind, model.predictor().alone()) {
             (Kind::Linear(state), Predictor::Linear(linear)) => state.observe(linear, model.frequencies(), ao),
-            (Kind::Latent(belief), Predictor::Latent(latent)) => latent::observe(belief, &latent.pomdp, ao),
+            (Kind::Latent(belief), Predictor::Latent(latent)) => {
+                belief.update(&latent.pomdp, ao);
+            }
             _ => other_model(),
         }
     }
@@ -110,7 +112,7 @@ impl State {
     }
 
     /// The state as numbers: the predictive state, or the belief over latent states.
-    pub fn numbers(&self) -> &[f64] {
+    pub fn as_slice(&self) -> &[f64] {
         match &self.kind {
             Kind::Linear(state) => &state.c,
             Kind::Latent(belief) => belief.state(),
@@ -305,7 +307,7 @@ impl<M: Deref<Target = Model>> Track for PredictiveState<M> {
 
 impl<M: Deref<Target = Model>> Filter for PredictiveState<M> {
     fn state(&self) -> &[f64] {
-        self.state.numbers()
+        self.state.as_slice()
     }
 }
 
