@@ -77,6 +77,16 @@ impl RecipeArgs {
         Ok(self.overrides.apply(params))
     }
 
+    /// The parameters that were given, in the file or as flags; `None` if they describe one linear
+    /// model completely: the paper's, or one with a weight of the n-gram.
+    pub fn fixed(&self) -> anyhow::Result<Option<LearnOverrides>> {
+        let file = self.config.as_deref().map(crate::config::read).transpose()?.unwrap_or_default();
+        let rank = self.overrides.rank.or(file.rank);
+        let observe_reward = self.overrides.observe_reward.or(file.observe_reward);
+        let is_complete = matches!(self.preset, Preset::Paper) || self.overrides.mix.or(file.mix).is_some();
+        Ok((!is_complete).then(|| LearnOverrides { rank, observe_reward, ..LearnOverrides::default() }))
+    }
+
     /// The same for a model that will be refined. The n-gram weight of the file suits a linear
     /// model, so it is dropped unless it is given as a flag.
     pub fn params_to_refine(&self) -> anyhow::Result<LearnParams> {

@@ -14,7 +14,7 @@ const Z95: f64 = 1.96;
 /// Log-likelihood by horizon of the model, the truth and the n-grams.
 pub fn likelihood(score: &Score) -> Figure {
     let line = |name: &str, scores: &[HorizonScore], look| {
-        let point = |h: &HorizonScore| Point { x: h.horizon as f64, y: h.log_likelihood, half: h.ci95 };
+        let point = |h: &HorizonScore| Point { x: h.horizon as f64, y: h.log_likelihood, half: h.ci95.unwrap_or(0.0) };
         Line { name: name.into(), points: scores.iter().map(point).collect(), look }
     };
     let mut lines = vec![line("model", &score.horizons, Look::Line)];

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use foretell::judge::search::{Phase, SearchProgress};
 use foretell::pomdp::solve;
 use foretell::refine::EmRound;
-use foretell::{FitProgress, Pass, Progress};
+use foretell::{FitProgress, Pass, Progress, Selecting};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::checkpoint::report_resumed;
@@ -214,6 +214,7 @@ pub struct FittingBar {
 }
 
 enum StageBar {
+    Selecting(Display),
     Learning(LearningBar),
     Refining(RefiningBar),
     Ensemble(RoundsBar),
@@ -230,6 +231,7 @@ impl FittingBar {
         match (progress, &mut self.stage) {
             (FitProgress::Learning(progress), StageBar::Learning(bar)) => bar.tell(progress),
             (FitProgress::Refining(round), StageBar::Refining(bar)) => bar.tell(&round),
+            (FitProgress::Selecting(stage), StageBar::Selecting(bar)) => bar.bar.set_message(in_words(stage)),
             (FitProgress::Ensemble(done, _), StageBar::Ensemble(bar)) => bar.tell(done as u64),
             (FitProgress::Resumed(done), _) => {
                 let done = format!("{} of EM done", plural(done as u64, "round"));
@@ -237,6 +239,7 @@ impl FittingBar {
             }
             _ => {
                 self.stage = match progress {
+                    FitProgress::Selecting(_) => StageBar::Selecting(Display::new(None, "select    {spinner} {msg}").ticking()),
                     FitProgress::Learning(_) => StageBar::Learning(LearningBar::new()),
                     FitProgress::Refining(_) | FitProgress::Resumed(_) => StageBar::Refining(RefiningBar::new()),
                     FitProgress::Ensemble(_, of) => StageBar::Ensemble(RoundsBar::new("ensemble", of as u64)),
@@ -248,6 +251,17 @@ impl FittingBar {
 
     /// Removes the bar, as dropping it does.
     pub fn finish(self) {}
+}
+
+/// A stage of the selection of predictors.
+fn in_words(stage: Selecting) -> &'static str {
+    match stage {
+        Selecting::Linear => "n-grams and linear models",
+        Selecting::Latent => "latent states",
+        Selecting::Weights => "weights",
+        Selecting::Rewards => "the same with rewards observed",
+        Selecting::Last => "the best on all logs",
+    }
 }
 
 /// Shows the progress of a search.

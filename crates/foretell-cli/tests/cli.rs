@@ -92,6 +92,15 @@ fn a_score_in_json_has_the_documented_shape() {
     };
     let score = parsed(&folder.ok(&["score", "model.safetensors", "heldout.csv", "--json"]));
     assert!(score["per_step"].as_f64().unwrap() < 0.0 && score["lost"].is_u64());
+    assert!(score["per_step_ci95"].as_f64().unwrap() > 0.0);
+    let comparisons = score["comparisons"].as_array().unwrap();
+    let names: Vec<&str> = comparisons.iter().map(|c| c["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["uniform", "ngram-0", "ngram-1", "ngram-2", "ngram-3"]);
+    for comparison in comparisons {
+        assert_eq!(keys(comparison), BTreeSet::from(["name", "difference", "ci95", "blocks"]));
+        assert!(comparison["difference"].is_f64() && comparison["ci95"].as_f64().unwrap() > 0.0);
+        assert_eq!(comparison["blocks"], score["episodes"]);
+    }
     assert!(score.get("truth").is_none());
     check(&score["horizons"]);
     assert_eq!(keys(&score["baselines"]), BTreeSet::from(["ngram-0", "ngram-1", "ngram-2", "ngram-3", "uniform"]));
@@ -100,7 +109,67 @@ fn a_score_in_json_has_the_documented_shape() {
     let flags = ["score", "model.safetensors", "heldout.csv", "--truth", "colored-gridworld", "--json"];
     let with_truth = parsed(&folder.ok(&flags));
     check(&with_truth["truth"]);
+    assert_eq!(with_truth["comparisons"].as_array().unwrap().last().unwrap()["name"], "truth");
     assert_eq!(with_truth["horizons"], score["horizons"]);
+}
+
+/// Samples a single episode of tiger, for a model of that domain.
+fn with_a_single_episode(steps: &str) -> Folder {
+    let folder = Folder::new();
+    folder.ok(&["sample", "tiger", "--episodes", "200", "--max-steps", "20", "--seed", "1", "-o", "walks.csv"]);
+    folder.ok(&[&["learn", "walks.csv", "-o", "model.safetensors"], &SMALL[..]].concat());
+    folder.ok(&["sample", "tiger", "--episodes", "1", "--max-steps", steps, "--seed", "2", "-o", "one.csv"]);
+    folder
+}
+
+#[test]
+fn a_single_episode_has_an_interval_per_step_but_none_by_horizon() {
+    let folder = with_a_single_episode("3000");
+    let score = parsed(&folder.ok(&["score", "model.safetensors", "one.csv", "--json"]));
+    assert!(score["per_step_ci95"].as_f64().unwrap() > 0.0);
+    let intervals = |scores: &Value| scores.as_array().unwrap().iter().map(|h| h["ci95"].clone()).collect::<Vec<_>>();
+    assert_eq!(intervals(&score["horizons"]), vec![Value::Null; 3000]);
+    assert_eq!(intervals(&score["baselines"]["ngram-1"]), vec![Value::Null; 3000]);
+    for comparison in score["comparisons"].as_array().unwrap() {
+        assert!(comparison["ci95"].as_f64().unwrap() > 0.0 && comparison["blocks"].as_u64().unwrap() >= 16, "{comparison}");
+    }
+    let text = folder.ok(&["score", "model.safetensors", "one.csv"]);
+    assert!(!text.contains("± 0.000 ") && text.contains('–'), "{text}");
+    assert!(text.lines().count() < 45, "{} lines", text.lines().count());
+    folder.ok(&["score", "model.safetensors", "one.csv", "--plot", "one.svg"]);
+}
+
+#[test]
+fn logs_too_short_for_an_interval_have_none() {
+    let folder = with_a_single_episode("10");
+    let score = parsed(&folder.ok(&["score", "model.safetensors", "one.csv", "--json"]));
+    assert!(score["per_step_ci95"].is_null() && score["comparisons"][0]["ci95"].is_null());
+    let text = folder.ok(&["score", "model.safetensors", "one.csv"]);
+    assert!(text.contains("the logs are too short to tell") && !text.contains("warning"), "{text}");
+}
+
+#[test]
+fn a_model_worse_than_an_n_gram_gets_a_warning_that_mixing_it_in_resolves() {
+    let folder = Folder::with_model();
+    folder.sample("heldout.csv", 1000, 2);
+    let said = folder.ok(&["score", "model.safetensors", "heldout.csv"]);
+    assert!(said.contains("warning: ngram-") && said.contains("predicts better than the model by 0."), "{said}");
+    let mixed = folder.ok(&["score", "model.safetensors", "heldout.csv", "--mix", "1"]);
+    assert!(!mixed.contains("warning: ngram-3"), "{mixed}");
+    let page = folder.ok(&["report", "model.safetensors", "--logs", "heldout.csv", "-o", "page.html"]);
+    assert!(page.starts_with("page.html: "), "{page}");
+    let html = String::from_utf8(folder.read("page.html")).unwrap();
+    assert!(html.contains("A baseline predicts better than the model: "));
+}
+
+#[test]
+fn a_score_does_not_depend_on_how_logs_are_split_over_files() {
+    let folder = Folder::with_model();
+    let flags = ["sample", "colored-gridworld", "--episodes", "300", "--seed", "3"];
+    folder.ok(&[&flags[..], &["-o", "whole.csv"]].concat());
+    folder.ok(&[&flags[..], &["-o", "part.csv", "--shards", "3"]].concat());
+    let whole = folder.ok(&["score", "model.safetensors", "whole.csv", "--json"]);
+    assert_eq!(folder.ok(&["score", "model.safetensors", "part-00.csv", "part-01.csv", "part-02.csv", "--json"]), whole);
 }
 
 #[test]
@@ -145,7 +214,7 @@ fn a_refined_model_is_a_pomdp_that_predicts_plans_and_can_be_written() {
     let folder = Folder::new();
     folder.sample("walks.csv", 500, 1);
     folder.ok(&["sample", "colored-gridworld", "--episodes", "200", "--seed", "2", "-o", "heldout.csv"]);
-    folder.ok(&["learn", "walks.csv", "-o", "model.safetensors"]);
+    folder.ok(&["learn", "walks.csv", "--mix", "0", "-o", "model.safetensors"]);
     let refused = folder.run(&["export", "model.safetensors", "-o", "model.POMDP"], b"");
     assert!(refused.code == 1 && refused.err.contains("negative probabilities"), "{}", refused.err);
     let said = folder.ok(&["refine", "model.safetensors", "walks.csv", "--em-rounds", "8", "-o", "refined.safetensors"]);
@@ -164,7 +233,7 @@ fn a_refined_model_is_a_pomdp_that_predicts_plans_and_can_be_written() {
     folder.ok(&["export", "refined.safetensors", "-o", "model.POMDP"]);
     // The file is a domain like any other: what it samples has the same observations.
     folder.ok(&["sample", "model.POMDP", "--episodes", "20", "--max-steps", "10", "-o", "dreams.csv"]);
-    let refused = folder.run(&["learn", "walks.csv", "--states", "5", "-o", "no.safetensors"], b"");
+    let refused = folder.run(&["learn", "walks.csv", "--only", "linear", "--states", "5", "-o", "no.safetensors"], b"");
     assert!(refused.code == 1 && refused.err.contains("add --refine"), "{}", refused.err);
 }
 
@@ -215,7 +284,8 @@ fn domains_are_listed_and_files_are_domains() {
 #[test]
 fn the_weight_of_the_ngram_is_saved_and_can_be_overridden() {
     let folder = Folder::with_model();
-    assert_eq!(learn(&folder, &["--mix", "0.5"])["params"]["mix"], 0.5);
+    let mixed = [&["learn", "walks.csv", "-o", "other.safetensors", "--json"], &SMALL[..6], &["--mix", "0.5"]].concat();
+    assert_eq!(parsed(&folder.ok(&mixed))["params"]["mix"], 0.5);
     let score = |model: &str, flags: &[&str]| {
         parsed(&folder.ok(&[&["score", model, "heldout.csv", "--json"], flags].concat()))["per_step"].clone()
     };

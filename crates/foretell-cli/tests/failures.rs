@@ -46,7 +46,7 @@ const FAILURES: &[&str] = &[
     "inspect|-|-",
     "inspect|bad.csv",
     "score|model.safetensors|bad.csv",
-    "learn|walks.csv|-o|out.safetensors|--max-test-length|20",
+    "learn|walks.csv|-o|out.safetensors|--mix|0|--max-test-length|20",
     // histories, tests and actions
     "predict|model.safetensors|--history|X:....|--actions|E",
     "predict|model.safetensors|--history|N:wall|--actions|E",

@@ -13,7 +13,7 @@ import foretell as ft
 def main(path: str | None) -> None:
     if path is None:
         path = str(Path(tempfile.mkdtemp()) / "walks.csv")
-        ft.sample("colored-gridworld", episodes=10_000, seed=1).write(path)
+        ft.sample("colored-gridworld", episodes=6000, seed=1).write(path)
         print(f"no logs given: wrote logs of a maze to {path}")
 
     logs = ft.read(path)
@@ -22,14 +22,14 @@ def main(path: str | None) -> None:
         print(" ", finding)
 
     training, test = logs.split(0.8, seed=1)
-    model = ft.learn(training, refine=True)
+    model = ft.learn(training)
     print(model)
+    print(model.selection)
     score = ft.score(model, test)
-    last = score.horizons[-1]
-    print(f"log-likelihood of {last.horizon} steps, nats (closer to 0 is better):")
-    print(f"  {'model':<8} {last.log_likelihood:8.3f} ± {last.ci95:.3f}")
-    for name, line in score.baselines.items():
-        print(f"  {name:<8} {line[-1].log_likelihood:8.3f}")
+    print(f"log-likelihood of a step: {score.per_step:.3f} nats; how much better the model is than")
+    for other in score.comparisons:
+        interval = "" if other.ci95 is None else f" ± {other.ci95:.3f}"
+        print(f"  {other.name:<8} {other.difference:+.3f}{interval}")
 
     episode = max(test, key=len)
     history = [(action, observation) for action, observation, _ in episode[:3]]

@@ -6,7 +6,7 @@ use std::time::Instant;
 use foretell::judge::search::{SearchProgress, Space};
 use foretell::{
     FitProgress, Keep, LearnOverrides, LearnParams, Learner, Moments, Pass, Progress, Recipe, RefineOverrides, RefineParams,
-    Refinement, Search, judge::diagnose as diagnosing, score as scoring,
+    Refinement, Search, SelectParams, judge::diagnose as diagnosing, score as scoring,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -61,7 +61,7 @@ impl Model {
 }
 
 #[pyfunction]
-#[pyo3(signature = (logs, preset, params, refine, ensemble, keep_moments, memory, progress))]
+#[pyo3(signature = (logs, preset, params, refine, select, ensemble, keep_moments, memory, progress))]
 #[expect(clippy::too_many_arguments, reason = "Python names them")]
 pub fn learn(
     py: Python<'_>,
@@ -69,18 +69,22 @@ pub fn learn(
     preset: &str,
     params: &Bound<'_, PyDict>,
     refine: Option<&Bound<'_, PyDict>>,
+    select: Option<&Bound<'_, PyDict>>,
     ensemble: Option<usize>,
     keep_moments: Option<&str>,
     memory: usize,
     progress: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Model> {
+) -> PyResult<(Model, Option<Py<PyAny>>)> {
+    let fixed = overrides::<LearnOverrides>(params)?;
     let (params, keep) = (learning(preset, params)?, keep(keep_moments)?);
     let refine = refine.map(refining).transpose()?;
+    let select = select.map(|given| -> PyResult<SelectParams> { Ok(SelectParams { fixed, ..overrides(given)? }) }).transpose()?;
     let logs = logs.get().logs.clone();
-    let recipe = Recipe { learn: params, refine, ensemble, keep, memory };
-    task::run(py, progress, move |task| {
+    let recipe = Recipe { learn: params, refine, select, ensemble, keep, memory };
+    let (model, selection) = task::run(py, progress, move |task| {
         let mut rounds = 0;
         let mut tell = |progress| match progress {
+            FitProgress::Selecting(stage) => task.tell("selecting", stage as u64, None),
             FitProgress::Learning(progress) => tell_learning(task, progress),
             FitProgress::Resumed(done) => rounds = done as u64,
             FitProgress::Refining(_) => {
@@ -90,8 +94,9 @@ pub fn learn(
             FitProgress::Ensemble(done, of) => task.tell("ensemble", done as u64, Some(of as u64)),
         };
         let fitted = recipe.fitting().progress(&mut tell).run(&logs)?;
-        Ok(Model::of(fitted.model, fitted.learned.moments))
-    })
+        Ok((Model::of(fitted.model, fitted.learned.moments), fitted.selection))
+    })?;
+    Ok((model, selection.map(|selection| dict(py, &selection).map(Bound::unbind)).transpose()?))
 }
 
 #[pyfunction]
@@ -151,6 +156,7 @@ pub fn merge(py: Python<'_>, models: Vec<Bound<'_, Model>>) -> PyResult<Model> {
 }
 
 fn moments_of(model: &Model) -> PyResult<Arc<Moments>> {
+    model.linear()?;
     model.moments.clone().ok_or_else(|| {
         PyValueError::new_err("the model keeps no moments, so no logs can be added to it; learn it with keep_moments=True")
     })

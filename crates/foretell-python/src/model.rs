@@ -3,18 +3,20 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use foretell::model::{Linear, Member, MemberKind, Mixture, Part};
 use foretell::{
-    Action, ActionObservation, Filter as _, Moments, PomdpEnvironment, Predict as _, PredictiveState, Seed, Track as _,
+    Action, ActionObservation, Filter as _, Moments, Pomdp, PomdpEnvironment, Predict as _, PredictiveState, Seed, Track as _,
 };
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
+use serde::Serialize;
 
 use crate::convert::dict;
 use crate::domain::Simulator;
 use crate::error::raised;
-use crate::names::{action, observation, shown};
+use crate::names::{action, observation, only_reward, shown};
 use crate::tables::tables;
 use crate::task;
 
@@ -34,9 +36,39 @@ impl From<foretell::Model> for Model {
     }
 }
 
+/// A predictor of a model, in words.
+#[derive(Serialize)]
+struct Named {
+    kind: MemberKind,
+    size: String,
+    weight: f64,
+}
+
 impl Model {
-    fn linear(&self) -> &foretell::model::Linear {
-        self.model.linear().expect("every kind of model begins as a linear one")
+    pub fn linear(&self) -> PyResult<&Linear> {
+        let no_linear =
+            || PyValueError::new_err("the model is an n-gram, and has no linear part; learn one with only=\"linear\"");
+        self.model.linear().ok_or_else(no_linear)
+    }
+
+    /// The predictor of a model that is not a mixture.
+    fn own(&self) -> Part {
+        match (self.model.latent(), self.model.linear()) {
+            (Some(_), _) => Part::Latent,
+            (None, Some(_)) => Part::Linear,
+            (None, None) => Part::NGram(self.model.ngram().length()),
+        }
+    }
+
+    fn size(&self, part: &Part) -> String {
+        let states = |pomdp: &Pomdp| format!("{} states", pomdp.states().len());
+        match part {
+            Part::NGram(1) => "up to 1 step".into(),
+            Part::NGram(length) => format!("up to {length} steps"),
+            Part::Linear => format!("rank {}", self.model.linear().map_or(0, Linear::rank)),
+            Part::Latent => self.model.latent().map_or_else(String::new, |latent| states(&latent.pomdp)),
+            Part::Other(_, pomdp) => states(pomdp),
+        }
     }
 }
 
@@ -97,8 +129,8 @@ impl Model {
     }
 
     #[getter]
-    fn rank(&self) -> usize {
-        self.linear().rank()
+    fn rank(&self) -> PyResult<usize> {
+        Ok(self.linear()?.rank())
     }
 
     #[getter]
@@ -107,8 +139,8 @@ impl Model {
     }
 
     #[getter]
-    fn spectrum<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        PyArray1::from_slice(py, self.linear().spectrum())
+    fn spectrum<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        Ok(PyArray1::from_slice(py, self.linear()?.spectrum()))
     }
 
     /// Numbers of episodes and steps that it was learned from, and of bad episodes that were
@@ -127,11 +159,42 @@ impl Model {
 
     /// Number of averaged models; 1 if it is not an ensemble.
     #[getter]
-    fn members(&self) -> usize {
+    fn averaged(&self) -> usize {
         1 + self.model.ensemble().map_or(0, |ensemble| ensemble.members.len())
     }
 
-    /// Number of states of the POMDP, if it is refined.
+    /// The predictors and their weights at the start of an episode; for an ensemble those of its
+    /// first model.
+    #[getter]
+    fn members<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let alone = [Member { weight: 1.0, part: self.own() }];
+        let members = self.model.mixture().map_or(&alone[..], |mixture| mixture.members());
+        let mix = self.model.params().mix;
+        let named = |weight, part: &Part| Named { kind: part.kind(), size: self.size(part), weight };
+        let mut all: Vec<Named> = members.iter().map(|member| named((1.0 - mix) * member.weight, &member.part)).collect();
+        let ngram = named(mix, &Part::NGram(self.model.ngram().length()));
+        match all.iter_mut().find(|member| member.kind == ngram.kind && member.size == ngram.size) {
+            Some(same) => same.weight += mix,
+            None => all.push(ngram),
+        }
+        all.retain(|member| member.weight > 0.0);
+        dict(py, &all)
+    }
+
+    /// λ, how long the weights of a mixture remember what happened in the episode: 0 if they are
+    /// constant.
+    #[getter]
+    fn memory(&self) -> f64 {
+        self.model.mixture().map_or(0.0, Mixture::memory)
+    }
+
+    /// Whether it has a linear part: not if it is an n-gram.
+    #[getter]
+    fn has_linear(&self) -> bool {
+        self.model.linear().is_some()
+    }
+
+    /// Number of states of its POMDP, if it has one.
     #[getter]
     fn states(&self) -> Option<usize> {
         self.model.latent().map(|latent| latent.pomdp.states().len())
@@ -161,9 +224,10 @@ impl Model {
 
     /// The linear model only.
     #[pyo3(name = "linear")]
-    fn without_refinement(&self) -> Model {
-        let model = Arc::new((*self.model).clone().without_ensemble().without_refinement());
-        Model { model, moments: self.moments.clone() }
+    fn without_refinement(&self) -> PyResult<Model> {
+        self.linear()?;
+        let model = Arc::new((*self.model).clone().without_ensemble().without_mixture().without_refinement());
+        Ok(Model { model, moments: self.moments.clone() })
     }
 
     /// The model with another weight of the n-gram.
@@ -186,20 +250,20 @@ impl Model {
     fn environment(&self, seed: u64) -> PyResult<Simulator> {
         match self.model.latent() {
             Some(latent) => Ok(Simulator::new(Box::new(PomdpEnvironment::new(Arc::new(latent.pomdp.clone()))), seed)),
-            None => Err(PyValueError::new_err("the model is linear, not a POMDP; refine it first with foretell.refine")),
+            None => Err(PyValueError::new_err("the model has no latent states; learn it with refine=True or only=\"latent\"")),
         }
     }
 
     /// c₁
     #[getter]
-    fn initial<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        PyArray1::from_slice(py, self.linear().initial())
+    fn initial<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        Ok(PyArray1::from_slice(py, self.linear()?.initial()))
     }
 
     /// c_∞
     #[getter]
-    fn normalizer<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        PyArray1::from_slice(py, self.linear().normalizer())
+    fn normalizer<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        Ok(PyArray1::from_slice(py, self.linear()?.normalizer()))
     }
 
     /// C_ao, if the pair was seen in training.
@@ -212,16 +276,33 @@ impl Model {
         terminated: bool,
         reward: Option<f64>,
     ) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
-        let alphabet = self.model.alphabet();
-        let ao = ActionObservation { action: action(alphabet, a)?, observation: observation(alphabet, o, terminated, reward)? };
-        let n = self.linear().rank();
-        self.linear().operator(ao).map(|values| PyArray1::from_slice(py, values).reshape([n, n])).transpose()
+        let ao = pair(&self.model, a, o, terminated, reward)?;
+        let linear = self.linear()?;
+        let n = linear.rank();
+        linear.operator(ao).map(|values| PyArray1::from_slice(py, values).reshape([n, n])).transpose()
     }
 
     /// The state at the start of an episode.
     fn filter(&self) -> Filter {
         Filter { state: PredictiveState::new(self.model.clone()) }
     }
+}
+
+/// A step of an episode. Where rewards are part of observations and none is given, it is the only one
+/// that was seen with the action and the observation.
+fn pair(
+    model: &foretell::Model,
+    a: &Bound<'_, PyAny>,
+    o: &Bound<'_, PyAny>,
+    terminated: bool,
+    reward: Option<f64>,
+) -> PyResult<ActionObservation> {
+    let action = action(model.alphabet(), a)?;
+    let reward = match reward {
+        None if model.alphabet().observes_rewards() => only_reward(model, action, o, terminated)?,
+        given => given,
+    };
+    Ok(ActionObservation { action, observation: observation(model.alphabet(), o, terminated, reward)? })
 }
 
 /// An action, the observation that followed, and the reward where it is part of observations.
@@ -239,11 +320,7 @@ pub struct Filter {
 
 impl Filter {
     fn pairs(&self, test: Vec<Rewarded<'_>>) -> PyResult<Vec<ActionObservation>> {
-        let alphabet = self.state.model().alphabet();
-        let pair = |(a, o, reward): &Rewarded<'_>| {
-            Ok(ActionObservation { action: action(alphabet, a)?, observation: observation(alphabet, o, false, *reward)? })
-        };
-        test.iter().map(pair).collect()
+        test.iter().map(|(a, o, reward)| pair(self.state.model(), a, o, false, *reward)).collect()
     }
 
     fn plan(&self, actions: Vec<Bound<'_, PyAny>>) -> PyResult<Vec<Action>> {
@@ -267,8 +344,7 @@ impl Filter {
     /// Updates the state with a step; returns the predicted probability of the observation.
     #[pyo3(signature = (a, o, *, terminated = false, reward = None))]
     fn update(&mut self, a: &Bound<'_, PyAny>, o: &Bound<'_, PyAny>, terminated: bool, reward: Option<f64>) -> PyResult<f64> {
-        let alphabet = self.state.model().alphabet();
-        let ao = ActionObservation { action: action(alphabet, a)?, observation: observation(alphabet, o, terminated, reward)? };
+        let ao = pair(self.state.model(), a, o, terminated, reward)?;
         Ok(self.state.update(ao))
     }
 

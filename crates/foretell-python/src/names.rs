@@ -1,6 +1,6 @@
 //! Names of actions and observations, from Python objects.
 
-use foretell::{Action, Alphabet, Error, Observation, ObservationSymbol};
+use foretell::{Action, Alphabet, Error, Model, Observation, ObservationSymbol};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
@@ -57,12 +57,27 @@ pub fn action_named(alphabet: &Alphabet, name: &str) -> PyResult<Action> {
     alphabet.action(name).ok_or_else(|| raised(Error::unknown("action", name, known())))
 }
 
+/// The symbol of that name. A name with the suffix ` [end]` is always terminal.
+fn symbol_named(alphabet: &Alphabet, symbol: &Bound<'_, PyAny>, terminal: bool) -> PyResult<ObservationSymbol> {
+    let name = name(symbol)?;
+    let ends = name.strip_suffix(END).filter(|_| alphabet.observation(&name).is_none());
+    Ok(ObservationSymbol { name: ends.unwrap_or(&name).to_string(), terminal: terminal || ends.is_some() })
+}
+
+/// The only reward that was seen with an action and an observation; `None` if there are others, or
+/// if the name of the observation includes it.
+pub fn only_reward(model: &Model, a: Action, symbol: &Bound<'_, PyAny>, terminal: bool) -> PyResult<Option<f64>> {
+    let symbol = symbol_named(model.alphabet(), symbol, terminal)?;
+    Ok(match model.observations_whatever_reward(a, &symbol)[..] {
+        [only] => model.alphabet().symbol(only).split_reward().filter(|(plain, _)| *plain == symbol).map(|(_, reward)| reward),
+        _ => None,
+    })
+}
+
 /// The observation of that name, terminal or not; an index beyond the alphabet if it was not seen
 /// in training. A name with the suffix ` [end]` is always terminal.
 pub fn observation(alphabet: &Alphabet, symbol: &Bound<'_, PyAny>, terminal: bool, reward: Option<f64>) -> PyResult<Observation> {
-    let name = name(symbol)?;
-    let ends = name.strip_suffix(END).filter(|_| alphabet.observation(&name).is_none());
-    let symbol = ObservationSymbol { name: ends.unwrap_or(&name).to_string(), terminal: terminal || ends.is_some() };
+    let symbol = symbol_named(alphabet, symbol, terminal)?;
     let known = match reward {
         // The name may already include the reward.
         _ if !alphabet.observes_rewards() => alphabet.same_observation(&symbol),

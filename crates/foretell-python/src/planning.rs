@@ -7,8 +7,8 @@ use foretell::plan::{Round, only_reward, plan_on};
 use foretell::pomdp::solve::{Gap, PointBased, Solution, fast_informed_bound, qmdp};
 use foretell::system::Exploring;
 use foretell::{
-    Agent, AgentOverrides, AgentParams, LearnParams, LogTest, PlanOverrides, PlanParams, Returns, Seed, Uniform, agent as agents,
-    domains,
+    Agent, AgentOverrides, AgentParams, LearnOverrides, LearnParams, LogTest, PlanOverrides, PlanParams, Returns, Seed,
+    SelectParams, Uniform, agent as agents, domains,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -176,7 +176,7 @@ pub fn agent(
     preset: &str,
     params: &Bound<'_, PyDict>,
     policy: Option<&Bound<'_, Policy>>,
-    observe_reward: bool,
+    observe_reward: Option<bool>,
     pessimism: f64,
     discount: Option<f64>,
     seed: u64,
@@ -184,13 +184,16 @@ pub fn agent(
 ) -> PyResult<(Policy, Logs, Vec<Option<f64>>)> {
     let domain = domain.get().domain.clone();
     let discount = discount.unwrap_or_else(|| agents::planning_discount(domain.discount));
-    let learning = LearnParams { seed, observe_reward, ..recipe(preset, agents::learning, LearnParams::paper)? };
+    let learning: LearnParams = recipe(preset, agents::learning, LearnParams::paper)?;
+    let learning = LearnParams { seed, observe_reward: observe_reward == Some(true), ..learning };
+    let fixed = LearnOverrides { observe_reward, ..LearnOverrides::default() };
+    let select = SelectParams { fixed, ..SelectParams::default() };
     let planning = PlanParams { seed, discount, pessimism, ..recipe(preset, PlanParams::default, PlanParams::paper)? };
     let params = agent_params(preset, params)?;
     let guide = policy.map(|policy| policy.get().plan.clone());
     task::run(py, progress, move |task| {
         let of = params.agent_rounds as u64;
-        let mut agent = Agent::new(&domain, params, learning, planning, Seed(seed))?;
+        let mut agent = Agent::new(&domain, params, learning, planning, Seed(seed))?.selecting(select);
         if let Some(guide) = guide {
             agent = agent.guided_by((*guide).clone());
         }

@@ -11,7 +11,7 @@ from foretell import _native
 from foretell._options import Learning
 
 EXTRAS = {
-    "learn": {"logs", "preset", "refine", "ensemble", "keep_moments", "memory", "progress"},
+    "learn": {"logs", "preset", "refine", "effort", "only", "ensemble", "keep_moments", "memory", "progress"},
     "refine": {"model", "logs", "progress"},
     "plan": {"model", "logs", "preset", "progress"},
     "agent": {"where", "preset", "policy", "observe_reward", "pessimism", "discount", "max_steps", "encode", "seed", "progress"},
@@ -62,8 +62,8 @@ def test_every_literal_is_what_the_library_takes():
     """Values of the type hints are accepted, and no others are listed by the error."""
     logs = ft.sample("tiger", episodes=5, max_steps=5, seed=1)
     for function, native in [
-        (ft.learn, lambda params: _native.learn(logs._native, "default", params, None, None, None, 1 << 30, None)),
-        (ft.plan, lambda params: _native.plan(ft.learn(logs, rank=1)._native, logs._native, "default", params, None)),
+        (ft.learn, lambda params: _native.learn(logs._native, "default", params, None, None, None, None, 1 << 30, None)),
+        (ft.plan, lambda params: _native.plan(ft.learn(logs, mix=0, rank=1)._native, logs._native, "default", params, None)),
     ]:
         hints = inspect.get_annotations(function, eval_str=True)
         for name, meaning in fields(function.__name__).items():
@@ -74,6 +74,12 @@ def test_every_literal_is_what_the_library_takes():
             with pytest.raises(ValueError) as refused:
                 native({name: "no such value"})
             assert values == set(re.findall(r"`(.*?)`", str(refused.value))) - {"no such value"}, name
+    for name in ("effort", "only"):
+        with pytest.raises(ValueError, match=f"{name} = 'no such value': unknown variant") as refused:
+            ft.learn(logs, **{name: "no such value"})
+        for function in (ft.learn, ft.sklearn.PredictiveStateModel.__init__):
+            hint = inspect.get_annotations(function, eval_str=True)[name]
+            assert set(re.findall(r"'(.*?)'", str(hint))) == set(re.findall(r"`(.*?)`", str(refused.value))) - {"no such value"}, name
 
 
 def test_what_other_verbs_take_of_learn_is_typed_as_there():
@@ -85,7 +91,7 @@ def test_what_other_verbs_take_of_learn_is_typed_as_there():
 
 def test_the_estimator_has_the_parameters_of_learn():
     names = set(inspect.signature(ft.sklearn.PredictiveStateModel).parameters)
-    assert names == (set(fields("learn")) - {"seed"}) | {"preset", "refine", "random_state"}
+    assert names == (set(fields("learn")) - {"seed"}) | {"preset", "refine", "effort", "only", "random_state"}
 
 
 def test_an_unknown_parameter_is_named():

@@ -21,7 +21,7 @@ def blocks(document):
 
 @pytest.mark.parametrize("document", [ROOT / "docs" / "python.md", ROOT / "README.md", PACKAGE / "README.md"], ids=lambda path: str(path.relative_to(ROOT)))
 def test_code_of_documents_runs(document):
-    logs = ft.sample("colored-gridworld", episodes=500, seed=1)
+    logs = ft.sample("colored-gridworld", episodes=1000, seed=1)
     for name in ("walks.csv", "walks.parquet"):
         logs.write(name)
     names = {}

@@ -74,7 +74,7 @@ def test_other_columns_may_hold_anything():
 def test_several_entries_make_one_symbol():
     logs = ft.from_numpy(actions=[[0, 1], [1, 1]], observations=[[0, 2, 1], [1, 0, 0]])
     assert logs.actions == ["0|1", "1|1"] and logs.observations == ["0|2|1", "1|0|0"]
-    model = ft.learn(ft.from_numpy([[0, 1]] * 40, [[0, 2], [1, 0]] * 20, episodes=np.repeat(np.arange(4), 10)), rank=2)
+    model = ft.learn(ft.from_numpy([[0, 1]] * 40, [[0, 2], [1, 0]] * 20, episodes=np.repeat(np.arange(4), 10)), mix=0, rank=2)
     assert model.predict([((0, 1), (0, 2))], action=(0, 1))["1|0"] > 0.9
     assert model.predict([(np.array([0, 1]), np.array([0, 2]))], action=[0, 1])["1|0"] > 0.9
 

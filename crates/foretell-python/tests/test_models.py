@@ -29,7 +29,7 @@ def maze():
 
 @pytest.fixture(scope="module")
 def model(maze):
-    return ft.learn(maze, rank=10, test_dim=128, history_dim=128)
+    return ft.learn(maze, mix=0, rank=10, test_dim=128, history_dim=128)
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +139,7 @@ def test_states_may_be_counted_or_left_open(tiger):
 
 def test_copies_of_filters_go_their_own_way(tiger):
     logs, refined = tiger
-    for model in (refined, refined.linear(), ft.learn(logs, rank=3, ensemble=2)):
+    for model in (refined, refined.linear(), ft.learn(logs, mix=0, rank=3, ensemble=2)):
         state = model.filter()
         state.update("listen", "growl-left")
         other = copy.copy(state)
@@ -169,7 +169,7 @@ def test_what_deserves_a_warning_is_warned_of():
     logs = ft.sample("tiger", episodes=100, seed=1)
     columns = logs.to_numpy()
     flat = ft.from_numpy(columns["action"], columns["observation"], np.zeros(len(columns["action"])), episodes=columns["episode_id"])
-    model = ft.learn(flat, rank=2)
+    model = ft.learn(flat, mix=0, rank=2)
     with pytest.warns(UserWarning, match="every reward in the logs is 0"):
         policy = ft.plan(model, flat)
     with pytest.warns(UserWarning, match="only 0 steps"):
@@ -180,7 +180,7 @@ def test_updates_and_merges_are_what_learning_from_all_gives():
     parts = [ft.sample("tiger", episodes=200, seed=seed) for seed in (1, 2)]
     names = [np.array(logs.actions)[logs.to_numpy()["action"]] for logs in parts]
     assert all(len(part) for part in names)
-    kept = [ft.learn(logs, rank=3, keep_moments=True) for logs in parts]
+    kept = [ft.learn(logs, mix=0, rank=3, keep_moments=True) for logs in parts]
     updated, merged = ft.update(kept[0], parts[1]), ft.merge(*kept)
     assert updated.trained_on == merged.trained_on == (400, sum(len(x) for x in names))
     for history in ([], [("listen", "growl-left")]):
@@ -189,7 +189,7 @@ def test_updates_and_merges_are_what_learning_from_all_gives():
     thawed = ft.update(pickle.loads(pickle.dumps(kept[0])), parts[1])
     assert thawed.moments == "exact" and thawed.predict(action="listen") == updated.predict(action="listen")
     with pytest.raises(ValueError, match="keep_moments=True"):
-        ft.update(ft.learn(parts[0], rank=3), parts[1])
+        ft.update(ft.learn(parts[0], mix=0, rank=3), parts[1])
 
 
 def test_scores_and_search(tiger):
@@ -197,12 +197,19 @@ def test_scores_and_search(tiger):
     score = ft.score(model, ft.sample("tiger", episodes=300, seed=2), truth="tiger")
     assert score.truth is not None and abs(score.truth[0].log_likelihood - score.horizons[0].log_likelihood) < 0.02
     assert "uniform" in score.baselines and "<table>" in score._repr_html_()
+    compared = {c.name: c for c in score.comparisons}
+    uniform = compared["uniform"]
+    assert compared.keys() == {*score.baselines, "truth"} and uniform.blocks == 300
+    assert uniform.ci95 is not None and uniform.difference > uniform.ci95 > 0
+    short = ft.score(model, ft.sample("tiger", episodes=1, max_steps=3, seed=2))
+    assert short.per_step_ci95 is None and short.horizons[0].ci95 is None and short.comparisons[0].ci95 is None
+    assert "±" not in short._repr_html_()
     found = ft.search(ft.sample("tiger", episodes=100, seed=1), test_dim=32, history_dim=32, max_test_length=2, budget=0)
     assert found.chosen.gain >= 0 and ft.learn(logs, **found.params).rank == found.params["rank"]
 
 
 def test_ensembles_say_how_sure_they_are():
-    model = ft.learn(ft.sample("tiger", episodes=200, seed=1), rank=3, ensemble=2)
+    model = ft.learn(ft.sample("tiger", episodes=200, seed=1), mix=0, rank=3, ensemble=2)
     assert model.filter().spread("listen") and "ensemble of 2" in repr(model)
 
 
@@ -233,13 +240,16 @@ def test_what_is_given_in_the_wrong_place_is_reported(model, maze):
 
 def test_observed_rewards_stand_in_histories():
     logs = ft.sample("tiger", episodes=300, seed=1)
-    model = ft.learn(logs, rank=3, observe_reward=True)
+    model = ft.learn(logs, mix=0, rank=3, observe_reward=True)
     history = logs[0][:3]
     prediction = model.predict(history, action="listen")
     assert math.isclose(sum(prediction.values()), 1, abs_tol=0.01)
     assert 0 < model.probability([("listen", "growl-left", -1.0)], history=history) < 1
+    # Listening has one reward only, opening a door two.
+    without = model.predict([("listen", "growl-left")], action="listen")
+    assert without == model.predict([("listen", "growl-left", -1.0)], action="listen")
     with pytest.raises(ValueError, match="give the reward as well"):
-        model.predict([("listen", "growl-left")], action="listen")
+        model.predict([("open-left", "growl-left")], action="listen")
 
 
 def test_many_draws_can_be_stopped_and_are_the_same(model):
@@ -249,7 +259,7 @@ def test_many_draws_can_be_stopped_and_are_the_same(model):
 
 def test_moments_that_do_not_fit_give_a_warning():
     with pytest.warns(UserWarning, match="moments are compressed"):
-        ft.learn(ft.sample("tiger", episodes=50, seed=1), rank=2, keep_moments=True, memory=10)
+        ft.learn(ft.sample("tiger", episodes=50, seed=1), mix=0, rank=2, keep_moments=True, memory=10)
 
 
 def test_domains_run():

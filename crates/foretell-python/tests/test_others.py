@@ -72,7 +72,7 @@ class TestSklearn:
         from sklearn.base import clone
 
         X = steps_of(ft.sample("tiger", episodes=200, seed=1))
-        model = ft.sklearn.PredictiveStateModel(rank=3, random_state=5)
+        model = ft.sklearn.PredictiveStateModel(mix=0, rank=3, random_state=5)
         assert clone(model).get_params() == model.get_params() and model.set_params(rank=4).rank == 4
         model.fit(X)
         assert model.model_.params["seed"] == 5 and model.score(X) > np.log(1 / 6)
@@ -86,7 +86,7 @@ class TestSklearn:
         from sklearn.model_selection import GridSearchCV, GroupKFold
 
         X = steps_of(ft.sample("tiger", episodes=200, seed=1))
-        grid = GridSearchCV(ft.sklearn.PredictiveStateModel(test_dim=64, history_dim=64), {"rank": [1, 3]}, cv=GroupKFold(3))
+        grid = GridSearchCV(ft.sklearn.PredictiveStateModel(mix=0, test_dim=64, history_dim=64), {"rank": [1, 3]}, cv=GroupKFold(3))
         grid.fit(X, groups=X[:, 0])
         assert grid.best_params_ == {"rank": 3}
 
@@ -94,10 +94,22 @@ class TestSklearn:
         logs = ft.sample("tiger", episodes=200, seed=1)
         X = steps_of(logs)
         first = X[:, 0] < 100
-        parts = ft.sklearn.PredictiveStateModel(rank=3).partial_fit(X[first]).partial_fit(X[~first])
-        whole = ft.sklearn.PredictiveStateModel(rank=3).fit(X)
+        parts = ft.sklearn.PredictiveStateModel(rank=3).partial_fit(X[first])
+        assert parts.model_.selection is None and parts.model_.members == [ft.Member("linear", "rank 3", 1.0)]
+        parts.partial_fit(X[~first])
+        whole = ft.sklearn.PredictiveStateModel(mix=0, rank=3).fit(X)
         assert parts.model_.trained_on == whole.model_.trained_on
         assert np.allclose(parts.predict_proba(X[:50]), whole.predict_proba(X[:50]), atol=1e-9)
+        with pytest.raises(ValueError, match='only="latent" needs all logs at once; use fit'):
+            ft.sklearn.PredictiveStateModel(only="latent").partial_fit(X)
+
+    def test_predictors_are_selected_by_default(self):
+        logs = ft.sample("tiger", episodes=50, seed=1)
+        X = steps_of(logs)
+        for given in ({}, {"effort": "quick"}, {"only": "ngram"}):
+            fitted = ft.sklearn.PredictiveStateModel(**given).fit(X).model_
+            assert fitted.selection is not None and fitted.selection.effort == given.get("effort", "normal")
+            assert {candidate.kind for candidate in fitted.selection.tried} >= {given.get("only", "linear")}
 
     def test_what_was_never_fitted_says_so(self):
         from sklearn.exceptions import NotFittedError
@@ -105,11 +117,11 @@ class TestSklearn:
         with pytest.raises(NotFittedError):
             ft.sklearn.PredictiveStateModel().predict([[0, 0, 0]])
         logs = ft.sample("tiger", episodes=50, seed=1)
-        assert ft.sklearn.PredictiveStateModel(rank=2).fit(logs).score(logs) > np.log(1 / 6)
+        assert ft.sklearn.PredictiveStateModel(mix=0, rank=2).fit(logs).score(logs) > np.log(1 / 6)
 
     def test_frames(self):
         frame = ft.sample("tiger", episodes=100, seed=1).to_pandas()
-        model = ft.sklearn.PredictiveStateModel(rank=3).fit(frame)
+        model = ft.sklearn.PredictiveStateModel(mix=0, rank=3).fit(frame)
         assert set(model.model_.actions) == {"listen", "open-left", "open-right"}
 
 
@@ -123,7 +135,7 @@ class TestGymnasium:
         logs = ft.sample("tiger", episodes=500, seed=1)
         refined = ft.learn(logs, refine=True)
         check_env(ft.gymnasium.ModelEnv(refined), skip_render_check=True)
-        linear = ft.learn(logs, rank=3)
+        linear = ft.learn(logs, mix=0, rank=3)
         check_env(ft.gymnasium.ModelEnv(linear, reward=lambda a, o: -1.0), skip_render_check=True)
         with pytest.raises(ValueError, match="has no rewards"):
             ft.gymnasium.ModelEnv(linear)
@@ -135,7 +147,7 @@ class TestGymnasium:
 
     def test_states_replace_observations(self):
         env = gymnasium.make("foretell.gymnasium:foretell/tiger-v0")
-        model = ft.learn(ft.gymnasium.record(env, episodes=300, max_steps=20), rank=3)
+        model = ft.learn(ft.gymnasium.record(env, episodes=300, max_steps=20), mix=0, rank=3)
         wrapped = ft.gymnasium.PredictiveStates(env, model)
         check_env(wrapped, skip_render_check=True)
         state, _ = wrapped.reset(seed=1)
@@ -272,7 +284,7 @@ class TestGymnasium:
                 call()
         with pytest.raises(ValueError, match="episodes = 0: must be at least 1"):
             ft.record(Game(), episodes=0)
-        policy = ft.plan(ft.learn(ft.sample("tiger", episodes=50, seed=1), rank=2), ft.sample("tiger", episodes=50, seed=1), rounds=2)
+        policy = ft.plan(ft.learn(ft.sample("tiger", episodes=50, seed=1), mix=0, rank=2), ft.sample("tiger", episodes=50, seed=1), rounds=2)
         with pytest.raises(ValueError, match="the policy may take the action 'listen'; the environment has 0, 1"):
             ft.evaluate(policy, Game(), episodes=1)
 
@@ -285,7 +297,7 @@ class TestGymnasium:
         logs = ft.record(env, episodes=20, encode=grid, seed=1)
         assert len(logs) == 20
         # From here on the discretiser is carried.
-        model = ft.learn(logs, rank=5)
+        model = ft.learn(logs, mix=0, rank=5)
         for state in ("memory", "last"):
             policy = ft.plan(model, logs, planner="fitted-q", state=state, rounds=5)
             policy = pickle.loads(pickle.dumps(policy))
@@ -311,7 +323,7 @@ class TestGymnasium:
                 sys.modules[name] = None
             import foretell as ft
             logs = ft.sample("tiger", episodes=5, seed=1)
-            model = ft.learn(logs, rank=1)
+            model = ft.learn(logs, mix=0, rank=1)
             for use in (lambda: ft.gymnasium, lambda: ft.record, lambda: ft.sklearn, model.plot_spectrum, logs.to_pandas,
                         lambda: ft.from_minari("x")):
                 try:
@@ -358,7 +370,7 @@ class TestDiscretise:
         logs = ft.from_numpy(
             ["go"] * steps, measured, episodes=np.arange(steps) // 20, discretiser=ft.discretise.KMeans(4)
         )
-        model = ft.learn(logs, rank=4)
+        model = ft.learn(logs, mix=0, rank=4)
         model.save(tmp_path / "model.safetensors")
         again = ft.Model.load(tmp_path / "model.safetensors")
         state = again.filter()
@@ -397,7 +409,7 @@ class TestDiscretise:
         with pytest.raises(ValueError, match="mapped to symbols in different ways"):
             first + second
         with pytest.raises(ValueError, match="mapped to symbols in different ways"):
-            ft.update(ft.learn(first, rank=1, keep_moments=True), second)
+            ft.update(ft.learn(first, mix=0, rank=1, keep_moments=True), second)
         grid.fit([[100.0], [200.0]])
         assert first.discretiser([0.9]) == "1"
 
@@ -439,7 +451,7 @@ def test_plots():
 
     matplotlib.use("Agg")
     logs = ft.sample("tiger", episodes=200, seed=1)
-    model = ft.learn(logs, rank=3)
+    model = ft.learn(logs, mix=0, rank=3)
     assert model.plot_spectrum().get_ylabel() == "singular value"
     score = ft.score(model, logs, truth="tiger")
     labels = ft.plot.likelihood({"rank 3": score}).get_legend_handles_labels()[1]

@@ -42,8 +42,15 @@ def logs(folder: Path) -> ft.Logs:
 
 def models(walks: ft.Logs, folder: Path) -> ft.Model:
     training, test = walks.split(0.8, seed=1)
-    linear: ft.Model = ft.learn(training, rank=3, test_projection="hashed", keep_moments=True)
-    both: list[ft.Model] = [ft.update(linear, test), ft.merge(linear, ft.learn(test, rank=3, test_projection="hashed", keep_moments="exact"))]
+    selected: ft.Model = ft.learn(training, effort="quick", only=None)
+    members: list[ft.Member] = selected.members
+    selection: ft.Selection | None = selected.selection
+    assert selection is not None
+    candidates: list[ft.Candidate] = selection.tried
+    behind: float | None = candidates[0].behind
+    print(members[0].weight, selection.nats, selection.rewards, behind)
+    linear: ft.Model = ft.learn(training, mix=0, rank=3, test_projection="hashed", keep_moments=True)
+    both: list[ft.Model] = [ft.update(linear, test), ft.merge(linear, ft.learn(test, mix=0, rank=3, test_projection="hashed", keep_moments="exact"))]
     refined: ft.Model = ft.refine(linear, training, states=2, layout="free")
     found: ft.Found = ft.search(training, budget=0, folds=2, test_dim=32, history_dim=32, max_test_length=2, rank=3)
     best: ft.Tried = found.chosen
@@ -51,7 +58,9 @@ def models(walks: ft.Logs, folder: Path) -> ft.Model:
     score: ft.Score = ft.score(refined, test, truth="tiger")
     horizon: ft.HorizonScore = score.horizons[-1]
     bins: list[ft.CalibrationBin] = score.calibration
-    print(both, best.params, found.base.nats, found.tried[0].gain, diagnosis["steps"], horizon.log_likelihood, len(bins), score.baselines)
+    compared: list[ft.Comparison] = score.comparisons
+    interval: float | None = score.per_step_ci95
+    print(both, best.params, found.base.nats, found.tried[0].gain, diagnosis["steps"], horizon.log_likelihood, len(bins), score.baselines, compared[0].difference, interval)
 
     linear.save(folder / "model.safetensors")
     loaded: ft.Model | ft.Policy = ft.load(folder / "model.safetensors")
@@ -68,7 +77,7 @@ def models(walks: ft.Logs, folder: Path) -> ft.Model:
     futures: list[list[str]] = refined.sample(actions=["listen"], n=2, seed=1)
     print(next_one, plan, likely, futures)
 
-    state: ft.Filter = ft.learn(training, rank=3, ensemble=2).filter()
+    state: ft.Filter = ft.learn(training, mix=0, rank=3, ensemble=2).filter()
     given: float = state.update("listen", "growl-left", terminated=False, reward=-1.0)
     other: ft.Filter = state.copy()
     other.update_missing("listen")
@@ -119,9 +128,9 @@ def others(model: ft.Model, policy: ft.Policy, walks: ft.Logs) -> None:
 
     columns = walks.to_numpy()
     X = np.column_stack([columns["episode_id"], columns["action"], columns["observation"]])
-    estimator = ft.sklearn.PredictiveStateModel(rank=3, random_state=1).fit(X)
+    estimator = ft.sklearn.PredictiveStateModel(mix=0, rank=3, random_state=1).fit(X)
     probabilities: Floats = estimator.predict_proba(X[:50])
-    partial: float = ft.sklearn.PredictiveStateModel(rank=3).partial_fit(X).score(X)
+    partial: float = ft.sklearn.PredictiveStateModel(effort="quick", only="linear", rank=3).partial_fit(X).score(X)
     print(probabilities.shape, estimator.predict(X[:50]), partial)
 
     kinds: list[ft.discretise.Discretiser] = [ft.discretise.Uniform(3), ft.discretise.Quantile(3), ft.discretise.KMeans(3)]

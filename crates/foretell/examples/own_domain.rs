@@ -57,9 +57,9 @@ fn main() -> foretell::Result<()> {
     let score = score(&recipe.fit(&training)?.model, &held_out, None)?;
 
     println!("held-out log-likelihood of the first 10 observations, nats");
-    println!("    model     {:.3} ± {:.3}", score.horizons[9].log_likelihood, score.horizons[9].ci95);
+    println!("    model     {:.3}", score.horizons[9].log_likelihood);
     for (name, horizons) in &score.baselines {
-        println!("    {name:<9} {:.3} ± {:.3}", horizons[9].log_likelihood, horizons[9].ci95);
+        println!("    {name:<9} {:.3}", horizons[9].log_likelihood);
     }
     Ok(())
 }

@@ -1,12 +1,14 @@
 //! The steps of learning in order: a linear model, its refinement, an ensemble. They are composed
 //! only here.
 
+use crate::data::Alphabet;
 use crate::error::{Error, Result};
-use crate::learn::{Keep, Learned, Learner, MEMORY, Progress, learn_over};
+use crate::learn::{Keep, Learned, Learner, MEMORY, Progress, count_over, first_alphabet, learn_over, refuse_no_rewards};
 use crate::log::Logs;
 use crate::model::{Ensemble, LearnParams, Model, Predictor};
 use crate::refine::{EmRound, RefineParams, Refinement, refine};
 use crate::rng::Seed;
+use crate::select::{Family, SelectParams, Selecting, Selection};
 use crate::stop::StopReason;
 use crate::store::Checkpoint;
 
@@ -32,6 +34,9 @@ pub struct Recipe {
     pub learn: LearnParams,
     /// How it is refined into a POMDP; `None` for no refinement.
     pub refine: Option<RefineParams>,
+    /// How predictors are selected by held-out evidence; `None` for the linear model, or its
+    /// refinement, as it is. Otherwise `refine` has the parameters of POMDPs among them.
+    pub select: Option<SelectParams>,
     /// Number of models of all logs that are averaged, with as many of halves for the uncertainty;
     /// `None` for a single model.
     pub ensemble: Option<usize>,
@@ -44,13 +49,15 @@ pub struct Recipe {
 impl Default for Recipe {
     /// A single linear model.
     fn default() -> Recipe {
-        Recipe { learn: LearnParams::default(), refine: None, ensemble: None, keep: Keep::Nothing, memory: MEMORY }
+        Recipe { learn: LearnParams::default(), refine: None, select: None, ensemble: None, keep: Keep::Nothing, memory: MEMORY }
     }
 }
 
 /// Progress of fitting.
 #[derive(Clone, Copy, Debug)]
 pub enum FitProgress {
+    /// A stage of the selection of predictors begins.
+    Selecting(Selecting),
     /// A batch of the linear model is done.
     Learning(Progress),
     /// Refinement resumes from a checkpoint, after this many rounds of EM.
@@ -72,6 +79,8 @@ pub struct Fitted {
     pub rounds: Vec<EmRound>,
     /// Why refinement stopped, if there was any.
     pub stopped: Option<StopReason>,
+    /// The evidence by which predictors were selected.
+    pub selection: Option<Selection>,
 }
 
 /// A recipe in progress, with options for progress and checkpoints. [`Recipe::fit`] is the short
@@ -79,14 +88,7 @@ pub struct Fitted {
 pub struct Fitting<'a> {
     recipe: &'a Recipe,
     progress: Option<&'a mut (dyn FnMut(FitProgress) + Send)>,
-    saving: Saving<'a>,
-}
-
-/// What is saved to a checkpoint.
-enum Saving<'a> {
-    Nothing,
-    All(&'a mut Checkpoint),
-    Refinement(&'a str, &'a mut Checkpoint),
+    checkpoint: Option<&'a mut Checkpoint>,
 }
 
 impl Recipe {
@@ -109,7 +111,7 @@ impl Recipe {
 
     /// The same with options for progress and checkpoints.
     pub fn fitting(&self) -> Fitting<'_> {
-        Fitting { recipe: self, progress: None, saving: Saving::Nothing }
+        Fitting { recipe: self, progress: None, checkpoint: None }
     }
 }
 
@@ -121,18 +123,16 @@ impl<'a> Fitting<'a> {
 
     /// Saves the work to a checkpoint, and resumes from it.
     pub fn checkpoint(self, checkpoint: &'a mut Checkpoint) -> Fitting<'a> {
-        Fitting { saving: Saving::All(checkpoint), ..self }
-    }
-
-    /// Saves only the refinement to a checkpoint, as a part of other work.
-    pub(crate) fn refinement_as(self, part: &'a str, checkpoint: &'a mut Checkpoint) -> Fitting<'a> {
-        Fitting { saving: Saving::Refinement(part, checkpoint), ..self }
+        Fitting { checkpoint: Some(checkpoint), ..self }
     }
 
     /// Makes the model.
     pub fn run(mut self, logs: &Logs) -> Result<Fitted> {
         self.recipe.validate()?;
-        let learned = self.learn(logs)?;
+        if let Some(select) = &self.recipe.select {
+            return self.select(logs, select);
+        }
+        let learned = self.learn(logs, &self.recipe.learn)?;
         let (model, rounds, stopped) = match &self.recipe.refine {
             Some(params) => self.refine(&learned.model, logs, params)?,
             None => (learned.model.clone(), Vec::new(), None),
@@ -141,18 +141,45 @@ impl<'a> Fitting<'a> {
             Some(n) => self.ensemble(model, logs, n)?,
             None => model,
         };
-        Ok(Fitted { model, learned, rounds, stopped })
+        Ok(Fitted { model, learned, rounds, stopped, selection: None })
+    }
+
+    /// The mixture of predictors that predicts held-out steps best.
+    fn select(&mut self, logs: &Logs, select: &SelectParams) -> Result<Fitted> {
+        let Recipe { learn, refine, .. } = self.recipe;
+        let refine = refine.clone().unwrap_or_default();
+        let family = Family::read(logs, &first_alphabet(learn), learn, &refine, select)?;
+        refuse_no_rewards(family.alphabet())?;
+        let mut report = |stage| self.progress.iter_mut().for_each(|report| report(FitProgress::Selecting(stage)));
+        let (family, finalists) = family.select(logs, &mut report)?;
+        report(Selecting::Last);
+        let selection = finalists.selection.clone();
+        let pieces = family.logs_in_pieces();
+        let in_pieces = pieces.as_ref().unwrap_or(logs);
+        let mut learned = match selection.rank {
+            Some(rank) => self.learn(in_pieces, &LearnParams { rank, ..family.params().clone() })?,
+            None => count_over(&first_alphabet(family.params()), in_pieces, family.params())?,
+        };
+        if pieces.is_some() {
+            learned.model = learned.model.of_episodes(family.episodes());
+        }
+        let model = family.finish(&finalists, learned.model.clone(), in_pieces)?;
+        let model = match self.recipe.ensemble {
+            Some(n) => self.ensemble(model, in_pieces, n)?,
+            None => model,
+        };
+        Ok(Fitted { model, learned, rounds: Vec::new(), stopped: None, selection: Some(selection) })
     }
 
     fn report(&mut self, progress: FitProgress) {
         self.progress.iter_mut().for_each(|report| report(progress));
     }
 
-    fn learn(&mut self, logs: &Logs) -> Result<Learned> {
-        let Recipe { learn, keep, memory, .. } = self.recipe;
+    fn learn(&mut self, logs: &Logs, learn: &LearnParams) -> Result<Learned> {
+        let Recipe { keep, memory, .. } = self.recipe;
         let mut report = |progress| self.progress.iter_mut().for_each(|report| report(FitProgress::Learning(progress)));
         let mut learner = Learner::new(learn).keep(*keep).memory(*memory).progress(&mut report);
-        if let Saving::All(checkpoint) = &mut self.saving {
+        if let Some(checkpoint) = &mut self.checkpoint {
             learner = learner.checkpoint(checkpoint);
         }
         learner.learn(logs)
@@ -160,11 +187,9 @@ impl<'a> Fitting<'a> {
 
     fn refine(&mut self, model: &Model, logs: &Logs, params: &RefineParams) -> Result<(Model, Vec<EmRound>, Option<StopReason>)> {
         let mut refinement = Refinement::new(model, logs, params)?;
-        refinement = match &mut self.saving {
-            Saving::Nothing => refinement,
-            Saving::All(checkpoint) => refinement.checkpointed(checkpoint)?,
-            Saving::Refinement(part, checkpoint) => refinement.checkpointed_as(part, checkpoint)?,
-        };
+        if let Some(checkpoint) = &mut self.checkpoint {
+            refinement = refinement.checkpointed(checkpoint)?;
+        }
         let mut report = |progress| self.progress.iter_mut().for_each(|report| report(progress));
         if !refinement.trace().is_empty() {
             report(FitProgress::Resumed(refinement.trace().len()));
@@ -196,24 +221,39 @@ impl<'a> Fitting<'a> {
 
     /// A model by the same recipe with another seed, over the same alphabet.
     fn member(&mut self, part: &str, first: &Model, logs: &Logs, seed: Seed) -> Result<Model> {
-        if let Saving::All(checkpoint) = &self.saving
+        if let Some(checkpoint) = &self.checkpoint
             && let Some(bytes) = checkpoint.load(part)?
         {
             return Model::from_bytes(&bytes, &checkpoint.path(part).display().to_string());
         }
         let params = LearnParams { seed: seed.0, ..first.params().clone() };
-        let mut other = learn_over(first.alphabet(), logs, &params).map_err(|error| match error {
+        let other = self.another(first.alphabet(), logs, &params).map_err(|error| match error {
             Error::NoSteps => Error::data("a random half of the logs has no episodes", "give more of them, or no `ensemble`"),
             other => other,
         })?;
-        if let Some(params) = &self.recipe.refine {
-            // Each model chooses its own kind of states: the best kind for one may not suit the
-            // starting point of EM for another.
-            other = refine(&other, logs, params)?;
-        }
-        if let Saving::All(checkpoint) = &mut self.saving {
+        if let Some(checkpoint) = &mut self.checkpoint {
             checkpoint.save(part, &other.to_bytes())?;
         }
         Ok(other)
+    }
+
+    /// A model by the same recipe. Each model chooses its own kind of states: the best kind for one
+    /// may not suit the starting point of EM for another.
+    fn another(&self, alphabet: &Alphabet, logs: &Logs, params: &LearnParams) -> Result<Model> {
+        match (&self.recipe.select, &self.recipe.refine) {
+            (Some(select), given) => {
+                let family = Family::read(logs, alphabet, params, &given.clone().unwrap_or_default(), select)?;
+                let finalists = family.finalists(&mut |_| {})?;
+                let pieces = family.logs_in_pieces();
+                let logs = pieces.as_ref().unwrap_or(logs);
+                let model = match finalists.selection.rank {
+                    Some(rank) => learn_over(alphabet, logs, &LearnParams { rank, ..params.clone() })?,
+                    None => count_over(alphabet, logs, params)?.model,
+                };
+                family.finish(&finalists, model, logs)
+            }
+            (None, Some(given)) => refine(&learn_over(alphabet, logs, params)?, logs, given),
+            (None, None) => learn_over(alphabet, logs, params),
+        }
     }
 }

@@ -19,5 +19,7 @@ mod pocman;
 mod pomdp;
 mod quality;
 mod refine;
+mod scores;
+mod select;
 mod solve;
 mod trees;

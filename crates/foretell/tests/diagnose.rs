@@ -1,6 +1,6 @@
 //! Diagnosis of logs of systems whose rank is known.
 
-use foretell::judge::diagnose::{Diagnosis, diagnose};
+use foretell::judge::diagnose::{Diagnosis, MemoryVerdict, diagnose};
 use foretell::{ActionObservation, Alphabet, End, LearnParams, Logs, Seed, Trajectory, domains};
 
 /// Small, so that many logs can be diagnosed.
@@ -14,7 +14,7 @@ fn found(logs: &Logs, params: &LearnParams) -> Diagnosis {
 }
 
 /// Observations that depend on nothing.
-fn noise(episodes: usize, seed: u64) -> Logs {
+fn noise(episodes: usize, length: usize, seed: u64) -> Logs {
     let mut alphabet = Alphabet::default();
     ["left", "right"].iter().for_each(|name| {
         alphabet.intern_action(name);
@@ -24,8 +24,30 @@ fn noise(episodes: usize, seed: u64) -> Logs {
     });
     let mut rng = Seed(seed).rng();
     let mut episode = || {
-        let steps = (0..12).map(|_| ActionObservation::new(rng.below(2) as u32, rng.below(3) as u32)).collect();
-        Trajectory { steps, rewards: vec![None; 12], action_probabilities: vec![], end: End::Truncated }
+        let steps = (0..length).map(|_| ActionObservation::new(rng.below(2) as u32, rng.below(3) as u32)).collect();
+        Trajectory { steps, rewards: vec![None; length], action_probabilities: vec![], end: End::Truncated }
+    };
+    Logs::memory(alphabet, (0..episodes).map(|_| episode()).collect())
+}
+
+/// A Markov chain over 15 symbols that stays where it is nine times of ten, under a single action.
+fn sticky(episodes: usize, length: usize, seed: u64) -> Logs {
+    let mut alphabet = Alphabet::default();
+    alphabet.intern_action("wait");
+    (0..15).for_each(|i| {
+        alphabet.intern_observation(&format!("s{i}"));
+    });
+    let mut rng = Seed(seed).rng();
+    let mut episode = || {
+        let mut state = rng.below(15);
+        let mut step = || {
+            if rng.uniform() >= 0.9 {
+                state = rng.below(15);
+            }
+            ActionObservation::new(0, state as u32)
+        };
+        let steps = (0..length).map(|_| step()).collect();
+        Trajectory { steps, rewards: vec![None; length], action_probabilities: vec![], end: End::Truncated }
     };
     Logs::memory(alphabet, (0..episodes).map(|_| episode()).collect())
 }
@@ -36,12 +58,48 @@ fn sampled(domain: &str, episodes: usize, seed: u64) -> Logs {
 }
 
 #[test]
-fn noise_has_rank_1() {
-    // Each is mistaken for signal once in 100: 3 of 20 or more happen by chance once in 1000.
-    for i in 0..2 {
-        let ranks: Vec<usize> = (0..20).map(|s| found(&noise(400, s), &params(s)[i]).spectrum.rank.unwrap()).collect();
-        assert!(ranks.iter().filter(|&&rank| rank != 1).count() < 3, "{ranks:?}");
+fn noise_has_rank_1_and_no_memory() {
+    // Many short episodes, a handful of longer ones, one recording.
+    for (episodes, length) in [(400, 12), (9, 80), (1, 700)] {
+        for i in 0..2 {
+            let found: Vec<Diagnosis> = (0..20).map(|s| found(&noise(episodes, length, s), &params(s)[i])).collect();
+            // Each is mistaken for signal once in 100: 3 of 20 or more happen by chance once in 1000.
+            let ranks: Vec<_> = found.iter().map(|found| found.spectrum.rank).collect();
+            assert!(ranks.iter().filter(|&&rank| rank != Some(1)).count() < 3, "{episodes} × {length}: {ranks:?}");
+            // At most one in 40 by chance, and an n-gram of noise loses by its parameters.
+            let helps = found.iter().filter(|found| found.memory.unwrap().verdict == MemoryVerdict::Helps).count();
+            assert!(helps < 2, "{episodes} × {length}: {helps}");
+        }
     }
+}
+
+#[test]
+fn memory_is_found_in_small_logs() {
+    for (episodes, length) in [(9, 80), (1, 700), (60, 12)] {
+        for (seed, i) in (0..5).flat_map(|seed| [(seed, 0), (seed, 1)]) {
+            let found = found(&sticky(episodes, length, seed), &params(seed)[i]);
+            let memory = found.memory.unwrap();
+            // The last symbol returns with probability 0.9 + 0.1/15: ln 15 − 0.1 ln 14 − H(0.907) ≈ 2.2
+            // nats, less what few steps leave to be learned.
+            assert_eq!(memory.verdict, MemoryVerdict::Helps, "{memory:?}");
+            assert!(memory.gain > 1.6 && memory.half_width < 0.4, "{memory:?}");
+            assert!(found.spectrum.rank != Some(1), "no claim that the future is independent of the past");
+            assert!(found.spectrum.rank.is_none_or(|rank| rank <= 15), "{:?}", found.spectrum.rank);
+        }
+    }
+}
+
+#[test]
+fn a_floor_that_no_correlation_can_exceed_gives_no_rank() {
+    // As many dimensions as there are cuts: noise alone has correlations near 1.
+    let few = found(&noise(1, 250, 1), &LearnParams::default());
+    assert_eq!(few.spectrum.rank, None);
+    assert!(
+        few.spectrum.floor[0].value > 0.95 && few.spectrum.floor.iter().all(|floor| floor.value <= 1.0),
+        "{:?}",
+        few.spectrum.floor
+    );
+    assert_eq!(few.memory.unwrap().verdict, MemoryVerdict::NoEvidence);
 }
 
 #[test]
@@ -51,7 +109,7 @@ fn more_episodes_show_more_of_the_rank_and_never_more_than_there_is() {
         for i in 0..2 {
             // Two seeds: an excess, which happens once in 100, must not be in both.
             let of = |episodes| {
-                (1..3).map(|s| found(&sampled(domain, episodes, s), &params(s)[i]).spectrum.rank.unwrap()).min().unwrap()
+                (1..3).map(|s| found(&sampled(domain, episodes, s), &params(s)[i]).spectrum.rank.unwrap_or(1)).min().unwrap()
             };
             let ranks = [40, 400, 4000].map(of);
             assert!(ranks.is_sorted() && ranks[2] <= rank, "{domain}: {ranks:?}");
@@ -77,12 +135,20 @@ fn the_number_of_threads_changes_nothing() {
 }
 
 #[test]
-fn a_single_episode_gives_neither_noise_nor_halves() {
-    let long = domains::sample(&domains::get("tiger").unwrap(), 1, 3000, Seed(1)).collect();
-    let logs = Logs::memory(domains::get("tiger").unwrap().alphabet().clone(), long);
-    let found = found(&logs, &params(1)[0]);
-    assert_eq!((found.spectrum.rank, found.spectrum.floor.len()), (None, 0));
+fn a_single_long_episode_has_a_rank_but_no_halves() {
+    let tiger = domains::get("tiger").unwrap();
+    let long = domains::sample(&tiger, 1, 30_000, Seed(1)).collect();
+    let found = found(&Logs::memory(tiger.alphabet().clone(), long), &params(1)[0]);
+    assert_eq!((found.spectrum.rank, found.memory.unwrap().verdict), (Some(2), MemoryVerdict::Helps));
     assert!(found.by_step.is_empty() && found.sparsity.exact && found.episodes == 1);
+}
+
+#[test]
+fn a_single_short_episode_says_nothing() {
+    for length in [4, 20, 70, 150] {
+        let found = found(&sticky(1, length, 1), &params(1)[0]);
+        assert_eq!((found.spectrum.rank, found.spectrum.floor.len(), found.memory), (None, 0, None), "{length} steps");
+    }
 }
 
 #[test]

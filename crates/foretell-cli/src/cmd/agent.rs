@@ -7,7 +7,9 @@ use std::time::Instant;
 
 use foretell::judge::{Test, Tested};
 use foretell::store::digest;
-use foretell::{Agent, AgentOverrides, AgentParams, Error, LearnParams, Plan, PlanParams, Seed, agent, domains};
+use foretell::{
+    Agent, AgentOverrides, AgentParams, Error, LearnOverrides, LearnParams, Plan, PlanParams, Seed, SelectParams, agent, domains,
+};
 use serde_json::json;
 
 use crate::checkpoint::{self, CheckpointArgs, report_resumed};
@@ -32,9 +34,10 @@ pub struct Args {
     /// with probability --epsilon
     #[arg(long, value_name = "POLICY")]
     sampling_policy: Option<PathBuf>,
-    /// Make rewards part of observations, for rewards that carry information of their own
-    #[arg(long)]
-    observe_reward: bool,
+    /// Whether rewards are part of observations [default: if observations and rewards are then
+    /// predicted better]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    observe_reward: Option<bool>,
     /// Penalty on untried actions, in standard deviations of the reward, as in `foretell plan`
     #[arg(long, default_value_t = 0.0, value_name = "K")]
     pessimism: f64,
@@ -73,7 +76,9 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         super::Preset::Paper => (LearnParams::paper(), PlanParams::paper()),
     };
     let discount = args.discount.unwrap_or(agent::planning_discount(domain.discount));
-    let learning = LearnParams { seed: args.seed, observe_reward: args.observe_reward, ..learning };
+    let learning = LearnParams { seed: args.seed, observe_reward: args.observe_reward == Some(true), ..learning };
+    let fixed = LearnOverrides { observe_reward: args.observe_reward, ..LearnOverrides::default() };
+    let select = SelectParams { fixed, ..SelectParams::default() };
     let planning = PlanParams { seed: args.seed, discount, pessimism: args.pessimism, ..planning };
     let refine = matches!(args.preset, super::Preset::Default);
     let params = args.overrides.apply(AgentParams { refine, ..AgentParams::default() });
@@ -82,13 +87,13 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         let file = Path::new(&args.domain).is_file().then(|| fs::read(&args.domain).map_err(Error::io("read", &args.domain)));
         Ok(json!({
             "verb": "agent", "domain": args.domain, "file": file.transpose()?.map(|bytes| digest(&bytes)), "parameters": params,
-            "learning": learning, "planning": planning, "seed": args.seed,
+            "learning": learning, "select": select, "planning": planning, "seed": args.seed,
             "sampling policy": guide.as_ref().map(|guide| digest(&guide.to_bytes())),
         }))
     })?;
     let resumed =
         checkpoint.as_ref().filter(|checkpoint| checkpoint.goes_on()).map(|checkpoint| checkpoint.folder().to_path_buf());
-    let mut agent = Agent::new(&domain, params.clone(), learning.clone(), planning, Seed(args.seed))?;
+    let mut agent = Agent::new(&domain, params.clone(), learning.clone(), planning, Seed(args.seed))?.selecting(select);
     if let Some(guide) = guide {
         agent = agent.guided_by(guide);
     }

@@ -1,12 +1,16 @@
 //! `foretell learn`
 
+mod selected;
+
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::ValueEnum;
 use foretell::data::Propensities;
-use foretell::model::Linear;
-use foretell::{Fitted, Keep, Learned, Model, Moments, OperatorsFrom, Recipe, RefineOverrides, RefineParams, Weighting};
+use foretell::model::{Linear, MemberKind};
+use foretell::{
+    Effort, Fitted, Keep, Learned, Model, Moments, OperatorsFrom, Recipe, RefineOverrides, RefineParams, SelectParams, Weighting,
+};
 use serde_json::{Value, json};
 
 use super::RecipeArgs;
@@ -30,7 +34,14 @@ pub struct Args {
     output: PathBuf,
     #[command(flatten)]
     recipe: RecipeArgs,
-    /// Refine the model into a proper POMDP, as `foretell refine` does
+    /// How much work goes into finding a good predictor
+    #[arg(long, value_enum, default_value = "normal")]
+    effort: Effort,
+    /// Use only predictors of this kind
+    #[arg(long, value_enum, value_name = "KIND", conflicts_with = "refine")]
+    only: Option<Only>,
+    /// Learn a linear model of --rank and refine it into a POMDP, as `foretell refine` does, without
+    /// selecting anything else
     #[arg(long)]
     refine: bool,
     #[command(flatten)]
@@ -50,6 +61,27 @@ pub struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+/// Kinds of predictors.
+#[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
+enum Only {
+    /// Back-off n-grams
+    Ngram,
+    /// Linear predictive states
+    Linear,
+    /// Latent states of POMDPs
+    Latent,
+}
+
+impl From<Only> for MemberKind {
+    fn from(only: Only) -> MemberKind {
+        match only {
+            Only::Ngram => MemberKind::NGram,
+            Only::Linear => MemberKind::Linear,
+            Only::Latent => MemberKind::Latent,
+        }
+    }
 }
 
 /// How moments are kept.
@@ -108,15 +140,43 @@ fn bytes(text: &str) -> Result<usize, String> {
     size.map(|size| size as usize).ok_or_else(|| "give a number and a unit, such as 500MB or 2GiB".into())
 }
 
+impl Args {
+    /// How predictors are selected; `None` if the flags describe one model completely.
+    fn select(&self) -> anyhow::Result<Option<SelectParams>> {
+        let fixed = self.recipe.fixed()?.filter(|_| !self.refine);
+        let only = self.only.map(MemberKind::from);
+        if fixed.is_none() && only.is_some_and(|only| only != MemberKind::Linear) {
+            anyhow::bail!("--mix and --preset paper describe a linear model; leave out --only, or --mix and --preset");
+        }
+        Ok(fixed.map(|fixed| SelectParams { effort: self.effort, only, fixed }))
+    }
+
+    /// An error if there are parameters of latent states, and no latent states.
+    fn check_refinement(&self, select: Option<&SelectParams>) -> anyhow::Result<()> {
+        let has_states = self.refine
+            || select.is_some_and(|select| match select.only {
+                None => select.effort != Effort::Quick,
+                Some(only) => only == MemberKind::Latent,
+            });
+        if !has_states && self.refinement != RefineOverrides::default() {
+            anyhow::bail!(
+                "--states, --layout, --em-rounds and --patience are parameters of latent states, of which there are none; \
+                 add --refine or --only latent"
+            );
+        }
+        Ok(())
+    }
+}
+
 pub fn run(args: Args) -> anyhow::Result<()> {
     let params = if args.refine { args.recipe.params_to_refine()? } else { args.recipe.params()? };
-    if !args.refine && args.refinement != RefineOverrides::default() {
-        anyhow::bail!("--states, --layout, --em-rounds and --patience are parameters of refinement; add --refine");
-    }
+    let select = args.select()?;
+    args.check_refinement(select.as_ref())?;
     let refinement = args.refinement.apply(RefineParams::default());
     let recipe = Recipe {
         learn: params,
-        refine: args.refine.then(|| refinement.clone()),
+        refine: (args.refine || select.is_some()).then_some(refinement),
+        select,
         ensemble: args.ensemble,
         keep: args.keep_moments.map_or(Keep::Nothing, Keep::from),
         memory: args.memory.bytes(),
@@ -132,7 +192,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         let keep = args.keep_moments.map(|how| how.to_possible_value().map(|value| value.get_name().to_string()));
         Ok(json!({
             "verb": "learn", "logs": input.logs.identity()?, "parameters": recipe.learn, "keep": keep, "memory": recipe.memory,
-            "refinement": recipe.refine, "ensemble": recipe.ensemble,
+            "refinement": recipe.refine, "select": recipe.select, "ensemble": recipe.ensemble,
         }))
     })?;
     let folder = checkpoint.as_ref().map(|checkpoint| checkpoint.folder().to_path_buf());
@@ -144,7 +204,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     }
     let fitted = fitting.run(&input.logs);
     bar.finish();
-    let Fitted { model, learned, rounds, stopped } = fitted.map_err(|e| input.blame(e))?;
+    let Fitted { model, learned, rounds, stopped, selection } = fitted.map_err(|e| input.blame(e))?;
     save(&model, learned.moments.as_ref(), &args.output)?;
     let seconds = started.elapsed().as_secs_f64();
 
@@ -154,10 +214,15 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         report["model"] = json!(output);
         report["ensemble"] = json!(args.ensemble);
         report["refined"] = json!(args.refine.then(|| super::refine::describe(&model, &rounds)));
+        report["selection"] = json!(selection);
         report::json(&report)?;
     } else {
         say(&model, &learned, seconds)?;
         super::refine::say(&model, &rounds, stopped)?;
+        selection.iter().try_for_each(selected::say)?;
+        if selection.is_none_or(|selection| selection.rewards.is_none()) {
+            super::refine::advise(&model)?;
+        }
         if let Some(n) = args.ensemble {
             report::say(format!("  ensemble   {n} models of all logs and {n} models of halves"))?;
         }

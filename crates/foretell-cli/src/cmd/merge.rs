@@ -33,7 +33,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let mut lost = Vec::new();
     for path in &args.models {
         let model = Model::load(path)?;
-        if model.latent().is_some() || model.ensemble().is_some() {
+        if model.latent().is_some() || model.mixture().is_some() || model.ensemble().is_some() {
             lost.push(model);
         }
         let next = Moments::load(path)?;

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use foretell::data::ObservationSymbol;
 use foretell::{Action, ActionObservation, Alphabet, Error, Model, Observation, PredictiveState, Seed, Track};
 use serde_json::json;
 
@@ -44,7 +45,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let model = Model::load(&args.model)?;
     let alphabet = model.alphabet();
     let mut state = PredictiveState::new(&model);
-    for (action, observation) in pairs(alphabet, &args.history)? {
+    for (action, observation) in pairs(&model, &args.history)? {
         match observation {
             Some(o) if alphabet.is_terminal(o) => {
                 anyhow::bail!(
@@ -62,7 +63,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
                 observation.ok_or_else(|| anyhow::anyhow!("--test has a missing observation (?); name the observation"))?;
             Ok(ActionObservation { action, observation })
         };
-        let test = pairs(alphabet, test)?.into_iter().map(pair).collect::<anyhow::Result<Vec<_>>>()?;
+        let test = pairs(&model, test)?.into_iter().map(pair).collect::<anyhow::Result<Vec<_>>>()?;
         let p = state.probability_of(&test);
         return if args.json { report::json(&json!({ "probability": p })) } else { Ok(report::say(p.to_string())?) };
     }
@@ -149,13 +150,20 @@ fn actions(alphabet: &Alphabet, text: &str) -> anyhow::Result<Vec<Action>> {
 
 /// Pairs action:observation, separated by commas. Names may contain commas and colons themselves:
 /// the longest name that fits is taken.
-fn pairs(alphabet: &Alphabet, text: &str) -> anyhow::Result<Vec<(Action, Option<Observation>)>> {
+fn pairs(model: &Model, text: &str) -> anyhow::Result<Vec<(Action, Option<Observation>)>> {
+    let alphabet = model.alphabet();
     let known_actions = || alphabet.actions().iter().map(String::as_str);
     let symbols: Vec<String> = alphabet.observations().iter().map(ToString::to_string).collect();
     let bare = alphabet.observations().iter().map(|s| s.name.as_str());
     // Names as they are printed, where `wall [end]` differs from `wall`; the bare name also if
     // every observation of that name ends the episode.
-    let names: Vec<&str> = symbols.iter().map(String::as_str).chain(bare).chain(["?"]).collect();
+    let names = symbols.iter().map(String::as_str).chain(bare).chain(["?"]);
+    let without_reward: Vec<ObservationSymbol> = match alphabet.observes_rewards() {
+        true => alphabet.observations().iter().filter_map(|o| o.split_reward()).map(|(plain, _)| plain).collect(),
+        false => Vec::new(),
+    };
+    let plain: Vec<String> = without_reward.iter().map(ToString::to_string).collect();
+    let names: Vec<&str> = names.chain(plain.iter().map(String::as_str)).collect();
     let mut pairs = Vec::new();
     let mut rest = text.trim();
     while !rest.is_empty() {
@@ -171,11 +179,32 @@ fn pairs(alphabet: &Alphabet, text: &str) -> anyhow::Result<Vec<(Action, Option<
         let name = longest(names.iter().copied(), after, ',')
             .ok_or_else(|| Error::unknown("observation", first(after, ','), known()))?;
         let printed = symbols.iter().position(|s| s == name).map(|o| Observation(o as u32));
-        let observation = printed.or_else(|| alphabet.terminal_observation(name));
-        pairs.push((alphabet.action(action).expect("it is one of the known"), observation));
+        let action = alphabet.action(action).expect("it is one of the known");
+        let observation = match plain.iter().position(|plain| plain == name).filter(|_| printed.is_none()) {
+            Some(i) => Some(the_only(model, action, &without_reward[i])?),
+            None => printed.or_else(|| alphabet.terminal_observation(name)),
+        };
+        pairs.push((action, observation));
         rest = after[name.len()..].trim_start_matches(',').trim_start();
     }
     Ok(pairs)
+}
+
+/// The observation of a model that observes rewards, where the reward is not given.
+fn the_only(model: &Model, a: Action, symbol: &ObservationSymbol) -> anyhow::Result<Observation> {
+    match model.observations_whatever_reward(a, symbol)[..] {
+        [only] => Ok(only),
+        ref several => {
+            let name = |o: &Observation| model.alphabet().symbol(*o).to_string();
+            let action = &model.alphabet().actions()[a.index()];
+            match several.iter().map(name).collect::<Vec<_>>().join(", ") {
+                seen if seen.is_empty() => anyhow::bail!("{symbol} was never seen after {action}"),
+                seen => anyhow::bail!(
+                    "observations of this model include rewards, and {symbol} had several after {action}; give one of {seen}"
+                ),
+            }
+        }
+    }
 }
 
 /// The longest of the names that the text starts with, followed by the separator or the end.

@@ -67,6 +67,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             )?;
         }
         say(&model, &trace, stopped)?;
+        advise(&model)?;
         report::say(format!("  model      {}", args.output.display()))?;
     }
     checkpoint::finish(checkpoint)
@@ -114,7 +115,8 @@ pub fn say(model: &Model, trace: &[EmRound], stopped: Option<StopReason>) -> any
     let tried: Vec<String> = tried.map(|rounds| format!("{} {:.3}", name(&rounds[0]), best(rounds))).collect();
     if !tried.is_empty() {
         let share = if fits.iter().any(|fit| fit[0].trial) { ", on part of the logs" } else { "" };
-        report::say(format!("  tried      {} (nats per held-out step{share})", tried.join(", ")))?;
+        let all = tried.join(", ");
+        report::say(format!("  tried      --layout and number of states, nats per held-out step{share}: {all}"))?;
     }
     if let Some(rounds) = fits.iter().find(chosen) {
         let held_out = match best(rounds) {
@@ -133,12 +135,16 @@ pub fn say(model: &Model, trace: &[EmRound], stopped: Option<StopReason>) -> any
             "  rewards    depend on more than the states: repeating an action in the same state earns less; plan on the logs (--planner fitted-q)",
         )?;
     }
-    if latent.wants_rewards_observed() {
-        report::say(format!(
-            "  rewards    carry information about the state that observations lack (deviations from the expected reward have correlation {:.2} within an episode); learn with --observe-reward, with rewards rounded to at most 100 values",
-            latent.reward_memory
-        ))?;
-    }
+    Ok(())
+}
+
+/// Advice to observe rewards, where nothing has decided about it.
+pub fn advise(model: &Model) -> anyhow::Result<()> {
+    let Some(latent) = model.latent().filter(|latent| latent.wants_rewards_observed()) else { return Ok(()) };
+    report::say(format!(
+        "  rewards    carry information about the state that observations lack (deviations from the expected reward have correlation {:.2} within an episode); learn with --observe-reward, with rewards rounded to at most 100 values",
+        latent.reward_memory
+    ))?;
     Ok(())
 }
 

@@ -92,7 +92,9 @@ fn report_added(old: &Model, new: &Model) -> anyhow::Result<()> {
 
 /// Reports the parts of models that are not carried over: all but the linear one.
 pub fn report_dropped(models: &[Model]) -> anyhow::Result<()> {
-    if models.iter().any(|model| model.latent().is_some()) {
+    if models.iter().any(|model| model.mixture().is_some()) {
+        report::say("  mixture    dropped, as its weights need held-out logs; run `foretell learn` on all logs again")?;
+    } else if models.iter().any(|model| model.latent().is_some()) {
         report::say("  refined    dropped, as refinement needs the logs themselves; run `foretell refine` again")?;
     }
     if models.iter().any(|model| model.ensemble().is_some()) {

@@ -1,6 +1,6 @@
 //! Parts of the page, with names and numbers as shown there.
 
-use foretell::judge::{CalibrationBin, Estimate, LogValue, Tested, Uncertainty};
+use foretell::judge::{CalibrationBin, Comparison, Estimate, LogValue, Tested, Uncertainty, Verdict};
 use foretell::log::{Lengths, Rewards};
 use foretell::{HorizonScore, Model, Score, Summary};
 use serde::Serialize;
@@ -110,6 +110,12 @@ impl Spectrum {
 #[derive(Debug, Serialize)]
 pub struct Foresight {
     pub per_step: f64,
+    pub per_step_ci95: Option<f64>,
+    /// Differences from the other predictors, as they are named here.
+    pub comparisons: Vec<Comparison>,
+    /// The baseline that is better beyond noise, if there is one.
+    #[serde(skip)]
+    pub better: Option<Comparison>,
     pub episodes: u64,
     pub steps: u64,
     pub lost: u64,
@@ -152,14 +158,15 @@ impl Foresight {
         let line = |name: &str, who: Predictor, scores: &[HorizonScore]| Line { name: name.into(), who, points: thinned(scores) };
         let mut lines = vec![line("this model", Predictor::Model, &score.horizons)];
         lines.extend(score.truth.iter().map(|truth| line("exact model", Predictor::Truth, truth)));
-        lines.extend(score.baselines.iter().filter_map(|(name, scores)| {
-            let length: u64 = name.strip_prefix("ngram-")?.parse().ok()?;
-            let name = if length == 0 { "action only".into() } else { format!("n-gram, {}", plural(length, "step")) };
-            Some(line(&name, Predictor::Baseline, scores))
-        }));
+        let ngrams = score.baselines.iter().filter(|(name, _)| name.starts_with("ngram-"));
+        lines.extend(ngrams.map(|(name, scores)| line(&shown_name(name), Predictor::Baseline, scores)));
         lines.extend(score.baselines.get("uniform").map(|scores| line("uniform", Predictor::Uniform, scores)));
+        let named = |c: &Comparison| Comparison { name: shown_name(&c.name), ..c.clone() };
         Foresight {
             per_step: score.per_step,
+            per_step_ci95: score.per_step_ci95,
+            comparisons: score.comparisons.iter().map(named).collect(),
+            better: score.verdict().filter(|(verdict, _)| *verdict == Verdict::Worse).map(|(_, baseline)| named(baseline)),
             episodes: score.episodes,
             steps: score.steps,
             lost: score.lost,
@@ -187,6 +194,16 @@ pub struct Last<'f> {
     pub model: &'f HorizonScore,
     pub truth: Option<f64>,
     pub best_ngram: Option<(&'f str, f64)>,
+}
+
+/// The name of a predictor on the page.
+fn shown_name(name: &str) -> String {
+    match name.strip_prefix("ngram-").and_then(|length| length.parse().ok()) {
+        Some(0) => "action only".into(),
+        Some(length) => format!("n-gram, {}", plural(length, "step")),
+        None if name == "truth" => "exact model".into(),
+        None => name.into(),
+    }
 }
 
 /// Horizons that enough episodes reach, thinned out; always with the last of them.
@@ -258,7 +275,7 @@ mod tests {
 
     #[test]
     fn lines_end_where_too_few_episodes_are_left_and_have_few_points() {
-        let score = |horizon: usize, episodes: u64| HorizonScore { horizon, log_likelihood: -1.0, ci95: 0.1, episodes };
+        let score = |horizon: usize, episodes: u64| HorizonScore { horizon, log_likelihood: -1.0, ci95: Some(0.1), episodes };
         let horizons = |scores: &[HorizonScore]| thinned(scores).iter().map(|h| h.horizon).collect::<Vec<_>>();
         let short: Vec<HorizonScore> = (1..=5).map(|n| score(n, if n < 4 { ENOUGH } else { ENOUGH - 1 })).collect();
         assert_eq!(horizons(&short), [1, 2, 3]);
@@ -298,11 +315,13 @@ mod tests {
 
     #[test]
     fn the_last_horizon_has_the_truth_and_the_best_n_gram_beside_it() {
-        let point = |y: f64, horizon| HorizonScore { horizon, log_likelihood: y * horizon as f64, ci95: 0.1, episodes: 99 };
+        let point = |y: f64, horizon| HorizonScore { horizon, log_likelihood: y * horizon as f64, ci95: Some(0.1), episodes: 99 };
         let points = |y: f64| [point(y, 1), point(y, 2)].to_vec();
         let baselines = [("ngram-0", -4.0), ("ngram-1", -3.0), ("ngram-2", -3.5), ("uniform", -0.5)];
         let score = Score {
             per_step: -1.0,
+            per_step_ci95: None,
+            comparisons: vec![Comparison { name: "ngram-1".into(), difference: -0.5, ci95: Some(0.1), blocks: 99 }],
             horizons: points(-2.0),
             lost: 0,
             episodes: 99,
@@ -316,5 +335,6 @@ mod tests {
         let foresight = Foresight::of(&score);
         let model = &point(-2.0, 2);
         assert_eq!(foresight.last(), Some(Last { model, truth: Some(-2.0), best_ngram: Some(("n-gram, 1 step", -6.0)) }));
+        assert_eq!(foresight.better.map(|baseline| baseline.name), Some("n-gram, 1 step".into()));
     }
 }

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use foretell::judge::Comparison;
 use foretell::plan::{Planner, Regressor, StateKind};
 use foretell::{Model, Plan, Stamp};
 
-use super::{Data, Earned, Estimates, Foresight, Last, Options, Subject};
+use super::{Data, Earned, Estimates, Foresight, Options, Subject};
 use crate::report::{count, plural};
 
 impl Subject {
@@ -57,10 +58,9 @@ impl Subject {
         if estimates.is_some_and(|estimates| estimates.agree == Some(false)) {
             warnings.push("The two estimates of the return of the policy disagree, so trust neither.".into());
         }
-        if let Some(Last { model, best_ngram: Some((name, best)), .. }) = foresight.and_then(Foresight::last)
-            && best > model.log_likelihood
-        {
-            warnings.push(format!("A baseline predicts better than the model: {name}, at horizon {}.", model.horizon));
+        if let Some(Comparison { name, difference, ci95: Some(ci95), .. }) = foresight.and_then(|f| f.better.as_ref()) {
+            let by = format!("{:.4} ± {ci95:.4} nats per step", -difference);
+            warnings.push(format!("A baseline predicts better than the model: {name}, by {by}."));
         }
         if let Some(foresight) = foresight.filter(|foresight| foresight.unseen > 0) {
             let steps = plural(foresight.unseen, "step");

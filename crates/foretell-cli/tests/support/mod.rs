@@ -10,7 +10,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Flags that make learning quick where the model itself does not matter.
-pub const SMALL: [&str; 6] = ["--test-dim", "64", "--history-dim", "64", "--rank", "8"];
+pub const SMALL: [&str; 8] = ["--test-dim", "64", "--history-dim", "64", "--rank", "8", "--mix", "0"];
 
 /// A report as JSON.
 pub fn parsed(text: &str) -> Value {

@@ -6,7 +6,7 @@ to take.
 
 >>> import foretell as ft
 >>> logs = ft.sample("tiger", episodes=500, seed=1)
->>> model = ft.learn(logs, refine=True)
+>>> model = ft.learn(logs)
 >>> prediction = model.predict(history=[("listen", "growl-left")], action="listen")
 >>> prediction["growl-left"] > prediction["growl-right"]
 True
@@ -28,7 +28,8 @@ from foretell._logs import Logs
 from foretell._model import Filter, Model
 from foretell._planning import agent, evaluate, plan, sample, solve
 from foretell._policy import Policy, Run
-from foretell._results import CalibrationBin, Estimate, Found, HorizonScore, LogValue, Returns, Score, Solution, Trained, Tried
+from foretell._results import CalibrationBin, Comparison, Estimate, Found, HorizonScore, LogValue, Returns, Score, Solution, Trained, Tried
+from foretell._selection import Candidate, Member, Selection
 
 if TYPE_CHECKING:
     from foretell import discretise as discretise, gymnasium as gymnasium, plot as plot, sklearn as sklearn
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CalibrationBin",
+    "Candidate",
+    "Comparison",
     "Domain",
     "Estimate",
     "Filter",
@@ -43,11 +46,13 @@ __all__ = [
     "HorizonScore",
     "LogValue",
     "Logs",
+    "Member",
     "Model",
     "Policy",
     "Returns",
     "Run",
     "Score",
+    "Selection",
     "Simulator",
     "Solution",
     "Trained",

@@ -198,7 +198,7 @@ def agent_in_env(
     preset: Preset,
     params: dict[str, Any],
     policy: Policy | None,
-    observe_reward: bool,
+    observe_reward: bool | None,
     pessimism: float,
     discount: float | None,
     max_steps: int | None,
@@ -219,9 +219,8 @@ def agent_in_env(
         acting = policy if policy is not None else made if greedy else None
         new = _recorded(env, acting, share, max_steps, known["epsilon"], encode, seed * len(shares) + number, None)
         logs = new if logs is None else logs + new
-        model = learn(
-            logs, preset=preset, refine=known["refine"], rank=rank, observe_reward=observe_reward, seed=seed, progress=False
-        )
+        linear: dict[str, Any] = {} if known["refine"] else {"mix": 0.0, "rank": rank}
+        model = learn(logs, preset=preset, observe_reward=observe_reward, seed=seed, progress=False, **linear)
         made = plan(model, logs, preset=preset, pessimism=pessimism, discount=discount, seed=seed, progress=False)
         promised.append(_promised(made, logs))
     assert made is not None and logs is not None, "there is at least one round"

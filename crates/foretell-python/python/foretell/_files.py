@@ -16,7 +16,7 @@ def load(path: Path) -> Model | Policy:
     Examples
     --------
     >>> import foretell as ft
-    >>> ft.learn(ft.sample("tiger", episodes=100, seed=1), rank=3).save("model.safetensors")
+    >>> ft.learn(ft.sample("tiger", episodes=100, seed=1), mix=0, rank=3).save("model.safetensors")
     >>> ft.load("model.safetensors")
     <foretell.Model: rank 3, 3 actions, 2 observations, learned from 100 episodes>
     """

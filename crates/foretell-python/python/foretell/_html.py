@@ -29,6 +29,14 @@ def table(title: str, rows: Sequence[tuple[str, object]], notes: Sequence[str] =
     return f"<div><b>foretell.{escape(title)}</b><table>{cells}</table>{drawing}{small}</div>"
 
 
+def grid(title: str, rows: Sequence[Sequence[str]], notes: Sequence[str] = ()) -> str:
+    """A table whose first row is its head."""
+    lines = [[f"<{'td' if i else 'th'} style='text-align:left'>{escape(cell)}</{'td' if i else 'th'}>" for cell in row] for i, row in enumerate(rows)]
+    cells = "".join(f"<tr>{''.join(line)}</tr>" for line in lines)
+    small = "".join(f"<div><small>{escape(note)}</small></div>" for note in notes)
+    return f"<div><b>foretell.{escape(title)}</b><table>{cells}</table>{small}</div>"
+
+
 def bars(values: NDArray[np.float64], kept: int, width: int = 320, height: int = 60) -> str:
     """Singular values as bars; those kept are darker."""
     if not len(values) or not values[0] > 0:

@@ -13,6 +13,7 @@ from foretell._model import Model
 from foretell._options import Learning, Preset, Projection, domain_of, given, native_of
 from foretell._progress import Progress, progress as reporting
 from foretell._results import Found, Score
+from foretell._selection import Effort, Kind, Selection
 
 GIB = 1 << 30
 # Fraction of steps with unknown symbols above which the logs are probably of another system.
@@ -32,6 +33,8 @@ def learn(
     *,
     preset: Preset = "default",
     refine: bool = False,
+    effort: Effort = "normal",
+    only: Kind | None = None,
     ensemble: int | None = None,
     keep_moments: bool | Literal["exact", "compressed"] = False,
     memory: int = 2 * GIB,
@@ -63,6 +66,11 @@ def learn(
 ) -> Model:
     """Learns a model from logs.
 
+    By default it fits predictors of several kinds to part of the logs: n-grams, linear models, and
+    POMDPs with latent states. The rest of the logs tells how to weigh them. The model is their
+    mixture, and ``model.selection`` has the evidence. With ``refine=True``, ``mix`` or
+    ``preset="paper"`` nothing is selected, because each of these describes one model completely.
+
     Parameters
     ----------
     logs : Logs
@@ -71,13 +79,21 @@ def learn(
         Parameters to start from: those that predict best, or those of the paper. The parameters
         below override them.
     refine : bool
-        Refine the model into a POMDP: more accurate, but slower. See `refine`.
+        Learn a linear model of this ``rank`` and refine it into a POMDP, as `refine` does, without
+        selecting anything else.
+    effort : {"quick", "normal", "thorough"}
+        How much work goes into finding a good predictor. "quick": n-grams and linear models only.
+        "normal": POMDPs too. "thorough": more POMDPs, fitted for longer. It is a matter of work and
+        not of time, so that results do not depend on the clock.
+    only : {"ngram", "linear", "latent"}, optional
+        Use only predictors of this kind: back-off n-grams, linear predictive states, or latent
+        states of POMDPs.
     ensemble : int, optional
         Average this many models, and learn as many again from halves of the logs. Their spread
         shows how uncertain predictions are.
     keep_moments : bool, "exact" or "compressed"
-        Keep the moments, which `update` and `merge` need to add other logs. True keeps exact ones
-        if they fit into ``memory``, otherwise compressed ones.
+        Keep the moments of the linear model, which `update` and `merge` need to add other logs.
+        True keeps exact ones if they fit into ``memory``, otherwise compressed ones.
     memory : int
         Maximum memory for these moments, in bytes.
     progress : bool or callable, optional
@@ -112,6 +128,7 @@ def learn(
         points.
     rank : int, default 40
         d′, dimension of the predictive state.
+        If predictors are selected, the default is the rank that predicts held-out steps best.
     tolerance : float, default 1e-06
         Singular values below this fraction of the largest are dropped.
     regression : {"two-stage", "pseudo-inverse"}, default "two-stage"
@@ -127,8 +144,11 @@ def learn(
         Longest context of the back-off n-gram that is counted alongside the model, in steps.
     mix : float, default 0.0
         Weight of the n-gram in predictions, between 0 and 1.
+        If it is given, the model is a linear one, and nothing is selected.
     observe_reward : bool, default False
         Whether rewards are part of observations, for rewards that carry information of their own.
+        If it is not given and predictors are selected, it is selected too: see
+        ``model.selection.rewards``.
     weighting : {"none", "next", "propensity"}, default "none"
         How to correct for the behaviour policy that chose the logged actions.
         "none": no correction, the model is that of the system under the behaviour policy. "next":
@@ -157,7 +177,18 @@ def learn(
     Examples
     --------
     >>> import foretell as ft
-    >>> ft.learn(ft.sample("tiger", episodes=500, seed=1), rank=3, refine=True)
+    >>> logs = ft.sample("tiger", episodes=500, seed=1)
+    >>> model = ft.learn(logs)
+    >>> [member.kind for member in model.members]
+    ['latent']
+    >>> max(model.selection.tried, key=lambda candidate: candidate.nats).kind
+    'latent'
+
+    A linear model, and a POMDP that is refined from it:
+
+    >>> ft.learn(logs, mix=0, rank=3)
+    <foretell.Model: rank 3, 3 actions, 2 observations, learned from 500 episodes>
+    >>> ft.learn(logs, refine=True, rank=3)
     <foretell.Model: 6 states, 3 actions, 2 observations, learned from 500 episodes>
     """
     params = given(
@@ -183,16 +214,44 @@ def learn(
         seed=seed,
     )
     refinement = given(states=states, layout=layout, em_rounds=em_rounds, patience=patience)
-    if refinement and not refine:
-        raise ValueError(f"{', '.join(refinement)}: parameters of refinement; add refine=True")
+    select = _selecting(preset, refine, effort, only, mix)
+    has_states = refine or (select is not None and (only == "latent" or (only is None and effort != "quick")))
+    if refinement and not has_states:
+        words = "parameters of latent states, of which there are none; add refine=True or only=\"latent\""
+        raise ValueError(f"{', '.join(refinement)}: {words}")
     keep = "fitting" if keep_moments is True else keep_moments or None
     with reporting(progress) as tell:
-        native = _native.learn(native_of(logs, Logs), preset, params, refinement if refine else None, ensemble, keep, memory, tell)
-    model = advised(Model(native))
+        native, report = _native.learn(
+            native_of(logs, Logs),
+            preset,
+            params,
+            refinement if has_states else None,
+            select,
+            ensemble,
+            keep,
+            memory,
+            tell,
+        )
+    model = Model(native, None if report is None else Selection._of(report))
+    if model.selection is None or model.selection.rewards is None:
+        advised(model)
+    if keep_moments and not native.has_linear:
+        warnings.warn("the model is an n-gram, so it keeps no moments and cannot be updated", stacklevel=2)
     if keep_moments is True and model.moments == "compressed":
         words = f"moments are compressed, as exact ones take more than memory={memory} bytes; updates will be approximate"
         warnings.warn(words, stacklevel=2)
     return model._encoded(logs._encoding) if logs._encoding else model
+
+
+def _selecting(preset: Preset, refine: bool, effort: Effort, only: Kind | None, mix: float | None) -> dict[str, Any] | None:
+    """How predictors are selected; None if the arguments describe one model completely."""
+    if refine and only is not None:
+        raise ValueError(f'only="{only}": refine=True learns one POMDP and selects nothing; leave out only or refine')
+    if not refine and preset != "paper" and mix is None:
+        return given(effort=effort, only=only)
+    if only is not None and only != "linear":
+        raise ValueError(f'only="{only}": mix and preset="paper" describe a linear model; leave out only, or mix and preset')
+    return None
 
 
 def refine(
@@ -211,7 +270,7 @@ def refine(
     Parameters
     ----------
     model : Model
-        A model from `learn`.
+        A model from `learn`. Its linear part is refined.
     logs : Logs
         Preferably the logs that it was learned from.
     progress : bool or callable, optional
@@ -233,7 +292,7 @@ def refine(
     --------
     >>> import foretell as ft
     >>> logs = ft.sample("tiger", episodes=500, seed=1)
-    >>> ft.refine(ft.learn(logs, rank=3), logs).states
+    >>> ft.refine(ft.learn(logs, mix=0, rank=3), logs).states
     6
     """
     params = given(states=states, layout=layout, em_rounds=em_rounds, patience=patience)
@@ -246,8 +305,9 @@ def update(
 ) -> Model:
     """Adds new logs to a model that keeps its moments; the old logs are not needed.
 
-    If the moments are exact, the result is the same as learning from all logs. Refinement and
-    ensemble are dropped, as they need the logs themselves.
+    The result is the linear model. If the moments are exact, it is the same as learning a linear
+    model from all logs (``mix=0``). Mixture, refinement and ensemble are dropped, as they need the
+    logs themselves.
 
     Parameters
     ----------
@@ -265,7 +325,7 @@ def update(
     Examples
     --------
     >>> import foretell as ft
-    >>> model = ft.learn(ft.sample("tiger", episodes=300, seed=1), rank=3, keep_moments=True)
+    >>> model = ft.learn(ft.sample("tiger", episodes=300, seed=1), mix=0, rank=3, keep_moments=True)
     >>> ft.update(model, ft.sample("tiger", episodes=200, seed=2)).trained_on[0]
     500
     """
@@ -278,12 +338,13 @@ def update(
 
 def merge(*models: Model) -> Model:
     """Merges models of different logs, learned with the same parameters and ``keep_moments``, into
-    the model of all these logs.
+    the linear model of all these logs. Learn them with ``mix=0``, or give the ``rank``, as a selected
+    rank may differ between them.
 
     Examples
     --------
     >>> import foretell as ft
-    >>> parts = [ft.learn(ft.sample("tiger", episodes=200, seed=s), rank=3, keep_moments=True) for s in (1, 2)]
+    >>> parts = [ft.learn(ft.sample("tiger", episodes=200, seed=s), mix=0, rank=3, keep_moments=True) for s in (1, 2)]
     >>> ft.merge(*parts).trained_on[0]
     400
     """
@@ -362,8 +423,8 @@ def search(
 
 
 def diagnose(logs: Logs, *, preset: Preset = "default", **params: Unpack[Learning]) -> dict[str, Any]:
-    """Measures what can be learned from logs: coverage, sparsity, supported rank and projection
-    size, and error growth.
+    """Measures what can be learned from logs: coverage, memory, sparsity, supported rank and
+    projection size, and error growth.
 
     Parameters
     ----------
@@ -378,6 +439,8 @@ def diagnose(logs: Logs, *, preset: Preset = "default", **params: Unpack[Learnin
     -------
     dict
         The measurements by name: the same as the JSON output of the command ``foretell diagnose``.
+        ``["memory"]`` tells whether past steps help to predict, with a 95 % interval; it is `None`
+        if there are too few steps. ``["spectrum"]["rank"]`` is `None` if the logs support no rank.
 
     Examples
     --------

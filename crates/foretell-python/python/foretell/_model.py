@@ -13,6 +13,7 @@ from foretell import _native
 from foretell._encoding import Encoded, Encoding
 from foretell._html import bars, count, some, table
 from foretell._logs import Path
+from foretell._selection import NAMES, Member, Selection, in_words
 
 if TYPE_CHECKING:
     from foretell.discretise import Discretiser
@@ -24,6 +25,8 @@ make one symbol."""
 Pair = tuple[Symbol, Symbol | None] | tuple[Symbol, Symbol | None, float | None]
 """An action and the observation that followed it (None if it is missing); and the reward, where it
 is part of observations."""
+
+NO_STATES = 'the model has no latent states; refine it first with foretell.refine, or learn it with only="latent"'
 
 
 def rewarded(pair: Any) -> tuple[Any, Any, float | None]:
@@ -42,19 +45,25 @@ def named(probabilities: NDArray[np.float64], names: Sequence[str]) -> dict[str,
 class Model(Encoded):
     """A model that predicts observations, given actions; `learn` makes one.
 
+    It predicts by an n-gram, a linear predictive state, a POMDP, or a mixture of these
+    (``members``). A model with a POMDP has also the linear model that it was refined from.
+
     Examples
     --------
     >>> import foretell as ft
-    >>> model = ft.learn(ft.sample("tiger", episodes=500, seed=1), rank=3)
+    >>> model = ft.learn(ft.sample("tiger", episodes=500, seed=1), mix=0, rank=3)
     >>> model
     <foretell.Model: rank 3, 3 actions, 2 observations, learned from 500 episodes>
     >>> model.actions
     ['listen', 'open-left', 'open-right']
+    >>> model.members
+    [Member(kind='linear', size='rank 3', weight=1.0)]
     """
 
-    def __init__(self, native: _native.Model) -> None:
+    def __init__(self, native: _native.Model, selection: Selection | None = None) -> None:
         self._native = native
         self._encoding = Encoding.loads(native.encoding)
+        self._selection = selection
 
     @classmethod
     def load(cls, path: Path) -> Model:
@@ -63,7 +72,7 @@ class Model(Encoded):
         Examples
         --------
         >>> import foretell as ft
-        >>> ft.learn(ft.sample("tiger", episodes=100, seed=1), rank=3).save("model.safetensors")
+        >>> ft.learn(ft.sample("tiger", episodes=100, seed=1), mix=0, rank=3).save("model.safetensors")
         >>> ft.Model.load("model.safetensors").rank
         3
         """
@@ -84,8 +93,20 @@ class Model(Encoded):
         return self._native.observations
 
     @property
+    def members(self) -> list[Member]:
+        """The predictors of the model and their weights, which sum to 1. For an ensemble those of
+        its first model."""
+        return [Member(**member) for member in self._native.members]
+
+    @property
+    def selection(self) -> Selection | None:
+        """The evidence by which `learn` selected the predictors. None if it selected nothing, or if
+        the model was read from a file."""
+        return self._selection
+
+    @property
     def rank(self) -> int:
-        """Dimension of the predictive state."""
+        """Dimension of the linear predictive state. An error for an n-gram, which has none."""
         return self._native.rank
 
     @property
@@ -95,7 +116,7 @@ class Model(Encoded):
 
     @property
     def spectrum(self) -> NDArray[np.float64]:
-        """Singular values of the learned moments, the largest first."""
+        """Singular values of the learned moments, the largest first. An error for an n-gram."""
         return self._native.spectrum
 
     @property
@@ -106,7 +127,8 @@ class Model(Encoded):
 
     @property
     def states(self) -> int | None:
-        """Number of states of the POMDP, if the model is refined; else None."""
+        """Number of states of its POMDP; None if it has none. That of a mixture with several is the
+        one that planners use."""
         return self._native.states
 
     @property
@@ -117,21 +139,23 @@ class Model(Encoded):
 
     @property
     def initial(self) -> NDArray[np.float64]:
-        """The state at the start of an episode, c₁ (of the linear model)."""
+        """The state at the start of an episode, c₁ (of the linear model). An error for an n-gram."""
         return self._native.initial
 
     @property
     def normalizer(self) -> NDArray[np.float64]:
-        """c_∞, the normaliser of the linear model: its product with any state is 1."""
+        """c_∞, the normaliser of the linear model: its product with any state is 1. An error for an
+        n-gram."""
         return self._native.normalizer
 
     def operator(self, action: Symbol, observation: Symbol, *, terminated: bool = False) -> NDArray[np.float64] | None:
-        """C_ao of the linear model; None for a pair that was not seen in training.
+        """C_ao of the linear model; None for a pair that was not seen in training. An error for an
+        n-gram.
 
         Examples
         --------
         >>> import foretell as ft
-        >>> model = ft.learn(ft.sample("tiger", episodes=500, seed=1), rank=3)
+        >>> model = ft.learn(ft.sample("tiger", episodes=500, seed=1), mix=0, rank=3)
         >>> c = model.operator("listen", "growl-left") @ model.initial
         >>> bool(0 < model.normalizer @ c < 1)  # how likely the pair is in the logs
         True
@@ -139,7 +163,7 @@ class Model(Encoded):
         return self._native.operator(action, observation, terminated=terminated)
 
     def pomdp(self) -> str:
-        """The POMDP of a refined model, in Cassandra's format.
+        """The POMDP of a model with latent states, in Cassandra's format.
 
         Examples
         --------
@@ -150,11 +174,11 @@ class Model(Encoded):
         """
         text = self._native.pomdp()
         if text is None:
-            raise ValueError("the model is linear, not a POMDP; refine it first with foretell.refine")
+            raise ValueError(NO_STATES)
         return text
 
     def tables(self) -> dict[str, NDArray[Any]]:
-        """The POMDP of a refined model as arrays.
+        """The POMDP of a model with latent states as arrays.
 
         Returns
         -------
@@ -175,11 +199,11 @@ class Model(Encoded):
         """
         tables = self._native.tables()
         if tables is None:
-            raise ValueError("the model is linear, not a POMDP; refine it first with foretell.refine")
+            raise ValueError(NO_STATES)
         return tables
 
     def linear(self) -> Model:
-        """The linear model only, without refinement and ensemble.
+        """The linear model only, without mixture, refinement and ensemble. An error for an n-gram.
 
         Examples
         --------
@@ -190,12 +214,13 @@ class Model(Encoded):
         return Model(self._native.linear())
 
     def with_mix(self, mix: float) -> Model:
-        """The model with another weight of the n-gram in its predictions, between 0 and 1.
+        """The model with another weight of the n-gram in its predictions, between 0 and 1. A mixture
+        has this n-gram in addition to its members.
 
         Examples
         --------
         >>> import foretell as ft
-        >>> ft.learn(ft.sample("tiger", episodes=500, seed=1), rank=3).with_mix(0.2).params["mix"]
+        >>> ft.learn(ft.sample("tiger", episodes=500, seed=1), mix=0, rank=3).with_mix(0.2).params["mix"]
         0.2
         """
         return Model(self._native.with_mix(mix))
@@ -208,14 +233,14 @@ class Model(Encoded):
         --------
         >>> import foretell as ft
         >>> grid = ft.discretise.Uniform(bins=2).fit([[0.0], [1.0]])
-        >>> model = ft.learn(ft.from_numpy(["go"] * 40, grid.transform([0.1, 0.9] * 20)), rank=2).with_discretiser(grid)
+        >>> model = ft.learn(ft.from_numpy(["go"] * 40, grid.transform([0.1, 0.9] * 20)), mix=0, rank=2).with_discretiser(grid)
         >>> model.predict([("go", [0.2])], action="go")["1"] > 0.9
         True
         """
         return self._encoded(Encoding.of(discretiser, self.first_action))
 
     def _encoded(self, encoding: Encoding) -> Model:
-        return Model(self._native.with_encoding(encoding.dumps()))
+        return Model(self._native.with_encoding(encoding.dumps()), self._selection)
 
     def filter(self, shown: Symbol | None = None) -> Filter:
         """The state of the model at the start of an episode.
@@ -228,7 +253,7 @@ class Model(Encoded):
         Examples
         --------
         >>> import foretell as ft
-        >>> state = ft.learn(ft.sample("tiger", episodes=500, seed=1), rank=3).filter()
+        >>> state = ft.learn(ft.sample("tiger", episodes=500, seed=1), mix=0, rank=3).filter()
         >>> 0.4 < state.update("listen", "growl-left") < 0.6
         True
         >>> state.predict("listen")["growl-left"] > 0.6
@@ -266,7 +291,7 @@ class Model(Encoded):
         Examples
         --------
         >>> import foretell as ft
-        >>> model = ft.learn(ft.sample("tiger", episodes=500, seed=1), rank=3)
+        >>> model = ft.learn(ft.sample("tiger", episodes=500, seed=1), mix=0, rank=3)
         >>> prediction = model.predict([("listen", "growl-left"), ("listen", "growl-left")], action="listen")
         >>> next(iter(prediction))
         'growl-left'
@@ -282,7 +307,7 @@ class Model(Encoded):
         Examples
         --------
         >>> import foretell as ft
-        >>> model = ft.learn(ft.sample("tiger", episodes=500, seed=1), rank=3)
+        >>> model = ft.learn(ft.sample("tiger", episodes=500, seed=1), mix=0, rank=3)
         >>> len(model.forecast(actions=["listen", "listen"]))
         2
         """
@@ -294,7 +319,7 @@ class Model(Encoded):
         Examples
         --------
         >>> import foretell as ft
-        >>> model = ft.learn(ft.sample("tiger", episodes=500, seed=1), rank=3)
+        >>> model = ft.learn(ft.sample("tiger", episodes=500, seed=1), mix=0, rank=3)
         >>> 0.3 < model.probability([("listen", "growl-left"), ("listen", "growl-left")]) < 0.5
         True
         """
@@ -309,7 +334,7 @@ class Model(Encoded):
         Examples
         --------
         >>> import foretell as ft
-        >>> model = ft.learn(ft.sample("tiger", episodes=500, seed=1), rank=3)
+        >>> model = ft.learn(ft.sample("tiger", episodes=500, seed=1), mix=0, rank=3)
         >>> [len(future) for future in model.sample(actions=["listen", "listen"], n=3, seed=1)]
         [2, 2, 2]
         """
@@ -321,7 +346,7 @@ class Model(Encoded):
         Examples
         --------
         >>> import foretell as ft
-        >>> axes = ft.learn(ft.sample("tiger", episodes=200, seed=1), rank=3).plot_spectrum()
+        >>> axes = ft.learn(ft.sample("tiger", episodes=200, seed=1), mix=0, rank=3).plot_spectrum()
         >>> axes.figure.savefig("spectrum.png")
         """
         from foretell import plot
@@ -329,35 +354,37 @@ class Model(Encoded):
         return plot.spectrum(self, ax=ax)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (self._native.to_bytes(),)
+        return _restored, (self._native.to_bytes(), self._selection)
 
     def __repr__(self) -> str:
-        kind = f"{self.states} states" if self.states is not None else f"rank {self.rank}"
-        members = self._native.members
+        averaged = self._native.averaged
         parts = [
-            kind,
+            in_words(self.members),
             count(len(self.actions), "action"),
             count(len(self.observations), "observation"),
-            *([f"ensemble of {members}"] if members > 1 else []),
+            *([f"ensemble of {averaged}"] if averaged > 1 else []),
             f"learned from {count(self.trained_on[0], 'episode')}",
         ]
         return f"<foretell.Model: {', '.join(parts)}>"
 
     def _repr_html_(self) -> str:
         episodes, steps = self.trained_on
+        has_linear, averaged = self._native.has_linear, self._native.averaged
         rows: list[tuple[str, object]] = [
             ("learned from", f"{count(episodes, 'episode')}, {count(steps, 'step')}"),
             ("actions", some(self.actions)),
             ("observations", f"{len(self.observations):,}"),
-            ("rank", self.rank),
-            ("refined", "no" if self.states is None else f"a POMDP of {count(self.states, 'state')}"),
-            *([("ensemble", f"{self._native.members} models")] if self._native.members > 1 else []),
+            *((NAMES[member.kind], f"{member.size}, weight {member.weight:.2f}") for member in self.members),
+            *([("weights", "follow the episode")] if self._native.memory > 0 else []),
+            *([("rank", self.rank)] if has_linear else []),
+            ("POMDP", "none" if self.states is None else count(self.states, "state")),
+            *([("ensemble", f"{averaged} models")] if averaged > 1 else []),
         ]
-        return table("Model", rows, drawing=bars(self.spectrum, self.rank))
+        return table("Model", rows, drawing=bars(self.spectrum, self.rank) if has_linear else "")
 
 
-def _restored(data: bytes) -> Model:
-    return Model(_native.Model.from_bytes(data))
+def _restored(data: bytes, selection: Selection | None = None) -> Model:
+    return Model(_native.Model.from_bytes(data), selection)
 
 
 class Filter:
@@ -366,7 +393,7 @@ class Filter:
     Examples
     --------
     >>> import foretell as ft
-    >>> model = ft.learn(ft.sample("tiger", episodes=500, seed=1), rank=3, ensemble=2)
+    >>> model = ft.learn(ft.sample("tiger", episodes=500, seed=1), mix=0, rank=3, ensemble=2)
     >>> state = model.filter()
     >>> probability = state.update("listen", "growl-left")
     >>> state.state.shape
@@ -403,7 +430,8 @@ class Filter:
 
     @property
     def state(self) -> NDArray[np.float64]:
-        """The predictive state, or the belief of a refined model."""
+        """The predictive state, or the belief over latent states if the model has a POMDP. Empty for
+        an n-gram."""
         return self._native.state_vector
 
     @property

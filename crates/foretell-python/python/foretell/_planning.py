@@ -279,7 +279,7 @@ def agent(
     *,
     preset: Preset = "default",
     policy: Policy | None = None,
-    observe_reward: bool = False,
+    observe_reward: bool | None = None,
     pessimism: float = 0.0,
     discount: float | None = None,
     max_steps: int | None = None,
@@ -304,8 +304,9 @@ def agent(
     policy : Policy, optional
         Policy that samples episodes instead of ``sampling``; each of its actions is random with
         probability ``epsilon``.
-    observe_reward : bool
-        Make rewards part of observations, for rewards that carry information of their own.
+    observe_reward : bool, optional
+        Whether rewards are part of observations. By default they are if observations and rewards
+        are then predicted better.
     pessimism : float
         Penalty on untried actions, in standard deviations of the reward, as in `plan`.
     discount : float, optional
@@ -329,7 +330,8 @@ def agent(
     epsilon : float, default 0.3
         ε, the probability of a random action once there is a plan.
     refine : bool, default True
-        Whether models are refined into POMDPs before planning.
+        Whether predictors are selected as in learning from logs, with POMDPs among them; otherwise
+        models are linear.
 
     Examples
     --------

@@ -16,8 +16,31 @@ class HorizonScore:
 
     horizon: int
     log_likelihood: float
-    ci95: float
+    ci95: float | None
+    """Half the width of its 95 % interval; None for a single episode."""
     episodes: int
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How much better than another predictor a model predicts the same steps.
+
+    The model is better or worse beyond noise if ``difference`` is larger than ``ci95``, in absolute
+    value."""
+
+    name: str
+    """The other predictor: a baseline, or ``"truth"`` for the exact model."""
+    difference: float
+    """Mean log-likelihood of a step under the model minus that under the other, nats."""
+    ci95: float | None
+    """Half the width of its 95 % interval; None where the logs are too short for one."""
+    blocks: int
+    """How many episodes the interval is computed from, or blocks of consecutive steps where there
+    are few episodes."""
+
+
+def _with_interval(value: float, ci95: float | None) -> str:
+    return f"{value:.4f}" if ci95 is None else f"{value:.4f} ± {ci95:.4f}"
 
 
 @dataclass(frozen=True)
@@ -36,6 +59,10 @@ class Score:
 
     per_step: float
     """Mean log-likelihood of a step, nats."""
+    per_step_ci95: float | None
+    """Half the width of its 95 % interval; None where the logs are too short for one."""
+    comparisons: list[Comparison]
+    """Comparison with each baseline and, if it is known, the exact model."""
     horizons: list[HorizonScore]
     """Log-likelihood by horizon."""
     baselines: dict[str, list[HorizonScore]]
@@ -61,6 +88,8 @@ class Score:
         truth = report.get("truth")
         return cls(
             per_step=report["per_step"],
+            per_step_ci95=report["per_step_ci95"],
+            comparisons=[Comparison(**row) for row in report["comparisons"]],
             horizons=scores(report["horizons"]),
             baselines={name: scores(rows) for name, rows in report["baselines"].items()},
             truth=None if truth is None else scores(truth),
@@ -77,13 +106,14 @@ class Score:
     def _repr_html_(self) -> str:
         last = self.horizons[-1]
         rows: list[tuple[str, object]] = [
-            ("nats per step", f"{self.per_step:.4f}"),
-            (f"log-likelihood of {count(last.horizon, 'step')}", f"{last.log_likelihood:.4f} ± {last.ci95:.4f}"),
+            ("nats per step", _with_interval(self.per_step, self.per_step_ci95)),
+            *((f"difference from {c.name}", _with_interval(c.difference, c.ci95)) for c in self.comparisons),
+            (f"log-likelihood of {count(last.horizon, 'step')}", _with_interval(last.log_likelihood, last.ci95)),
         ]
         others = {**self.baselines, **({} if self.truth is None else {"exact model": self.truth})}
         for name, line in others.items():
             at = [score for score in line if score.horizon == last.horizon]
-            rows += [(name, f"{score.log_likelihood:.4f} ± {score.ci95:.4f}") for score in at]
+            rows += [(name, _with_interval(score.log_likelihood, score.ci95)) for score in at]
         return table("Score", rows)
 
 

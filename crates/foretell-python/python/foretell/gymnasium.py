@@ -185,7 +185,7 @@ class PredictiveStates(gymnasium.Wrapper[NDArray[np.float64], Any, Any, Any], Re
     env : gymnasium.Env
         An environment that `record` accepts.
     model : Model
-        A model learned from logs of such an environment.
+        A model learned from logs of such an environment; not an n-gram, which has no state vector.
     encode : function, optional
         As in `record`.
 
@@ -194,7 +194,7 @@ class PredictiveStates(gymnasium.Wrapper[NDArray[np.float64], Any, Any, Any], Re
     >>> import gymnasium
     >>> import foretell as ft
     >>> env = gymnasium.make("foretell.gymnasium:foretell/tiger-v0")
-    >>> model = ft.learn(ft.record(env, episodes=300, max_steps=20), rank=3)
+    >>> model = ft.learn(ft.record(env, episodes=300, max_steps=20), mix=0, rank=3)
     >>> wrapped = ft.gymnasium.PredictiveStates(env, model)
     >>> state, info = wrapped.reset(seed=1)
     >>> state, reward, terminated, truncated, info = wrapped.step(0)
@@ -214,6 +214,8 @@ class PredictiveStates(gymnasium.Wrapper[NDArray[np.float64], Any, Any, Any], Re
         self._known = Names(env)
         self._rewarded = model._native.observes_rewards
         size = len(self._filter.state)
+        if size == 0:
+            raise ValueError('the model is an n-gram, and has no state vector; learn one with only="linear" or only="latent"')
         self.observation_space = spaces.Box(-np.inf, np.inf, (size,), np.float64)
 
     def _observe(self, action: str, shown: Any, reward: float, terminated: bool) -> None:

@@ -43,7 +43,7 @@ def spectrum(model: Model, *, ax: Any = None) -> Any:
     Examples
     --------
     >>> import foretell as ft
-    >>> axes = ft.plot.spectrum(ft.learn(ft.sample("tiger", episodes=200, seed=1), rank=3))
+    >>> axes = ft.plot.spectrum(ft.learn(ft.sample("tiger", episodes=200, seed=1), mix=0, rank=3))
     >>> axes.figure.savefig("spectrum.png")
     """
     ax = _axes(ax)
@@ -79,7 +79,7 @@ def likelihood(scores: Score | Mapping[str, Score], *, baselines: bool = True, a
     --------
     >>> import foretell as ft
     >>> logs, test = ft.sample("tiger", episodes=400, seed=1).split(0.5)
-    >>> scores = {f"rank {rank}": ft.score(ft.learn(logs, rank=rank), test, truth="tiger") for rank in (1, 3)}
+    >>> scores = {f"rank {rank}": ft.score(ft.learn(logs, mix=0, rank=rank), test, truth="tiger") for rank in (1, 3)}
     >>> axes = ft.plot.likelihood(scores)
     >>> axes.figure.savefig("likelihood.png")
     """
@@ -89,7 +89,7 @@ def likelihood(scores: Score | Mapping[str, Score], *, baselines: bool = True, a
     def line(name: str, rows: list[HorizonScore], colour: str, style: Any = "-") -> None:
         x = np.array([row.horizon for row in rows])
         y = np.array([row.log_likelihood for row in rows])
-        half = np.array([row.ci95 for row in rows])
+        half = np.array([row.ci95 or 0.0 for row in rows])
         ax.plot(x, y, linestyle=style, color=colour, label=name)
         ax.fill_between(x, y - half, y + half, color=colour, alpha=0.15, linewidth=0)
 

@@ -14,10 +14,11 @@ from foretell._learning import learn, score, update
 from foretell._logs import Logs
 from foretell._model import Model
 from foretell._options import Preset, Projection
+from foretell._selection import Effort, Kind
 
 __all__ = ["PredictiveStateModel"]
 
-_OTHERS = ("preset", "refine", "random_state")
+_OTHERS = ("preset", "refine", "effort", "only", "mix", "random_state")
 
 
 class PredictiveStateModel(BaseEstimator):
@@ -29,7 +30,8 @@ class PredictiveStateModel(BaseEstimator):
     Cross-validation must not split episodes, so give them as groups: ``GridSearchCV(model, grid,
     cv=GroupKFold()).fit(X, groups=X[:, 0])``.
 
-    Parameters are those of `foretell.learn`; ``random_state`` is its seed.
+    Parameters are those of `foretell.learn`; ``random_state`` is its seed. By default `fit` selects
+    the predictors, whereas `partial_fit` learns a linear model.
 
     Attributes
     ----------
@@ -46,7 +48,7 @@ class PredictiveStateModel(BaseEstimator):
     >>> import foretell as ft
     >>> columns = ft.sample("tiger", episodes=300, seed=1).to_numpy()
     >>> X = np.column_stack([columns["episode_id"], columns["action"], columns["observation"]])
-    >>> model = ft.sklearn.PredictiveStateModel(rank=3).fit(X)
+    >>> model = ft.sklearn.PredictiveStateModel(mix=0, rank=3).fit(X)
     >>> model.predict_proba(X).shape == (len(X), len(model.classes_))
     True
     >>> set(model.predict(X)) <= set(model.classes_)
@@ -66,6 +68,8 @@ class PredictiveStateModel(BaseEstimator):
         *,
         preset: Preset = "default",
         refine: bool = False,
+        effort: Effort = "normal",
+        only: Kind | None = None,
         test_projection: Projection | None = None,
         history_projection: Projection | None = None,
         test_dim: int | None = None,
@@ -89,6 +93,8 @@ class PredictiveStateModel(BaseEstimator):
     ) -> None:
         self.preset = preset
         self.refine = refine
+        self.effort = effort
+        self.only = only
         self.test_projection = test_projection
         self.history_projection = history_projection
         self.test_dim = test_dim
@@ -121,12 +127,15 @@ class PredictiveStateModel(BaseEstimator):
         observations = array[:, 2] if array.shape[1] == 3 else array[:, 2:]
         return from_numpy(array[:, 1], observations, episodes=array[:, 0])
 
-    def _learned(self, logs: Logs, keep_moments: bool) -> Model:
+    def _learned(self, logs: Logs, mix: float | None, keep_moments: bool) -> Model:
         params = {name: value for name, value in self.get_params().items() if name not in _OTHERS}
         return learn(
             logs,
             preset=self.preset,
             refine=self.refine,
+            effort=self.effort,
+            only=self.only,
+            mix=mix,
             keep_moments=keep_moments,
             seed=self.random_state,
             progress=False,
@@ -141,17 +150,23 @@ class PredictiveStateModel(BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learns from steps; ``y`` is ignored."""
-        return self._fitted(self._learned(self._logs(X), keep_moments=False), X)
+        return self._fitted(self._learned(self._logs(X), self.mix, keep_moments=False), X)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Adds other episodes to the training data so far. Not for refined models, which need all
-        logs."""
+        """Adds other episodes to the training data so far.
+
+        The model is a linear one, as with ``mix=0``: n-grams, POMDPs and mixtures need all logs at
+        once. Use `fit` for these, or refine the final model with `foretell.refine`.
+        """
         if self.refine:
             raise ValueError("refine=True needs all logs at once; use fit, or refine the final model with foretell.refine")
+        if self.only not in (None, "linear"):
+            raise ValueError(f'only="{self.only}" needs all logs at once; use fit')
         logs = self._logs(X)
         known = getattr(self, "model_", None)
         if known is None or known.moments is None:
-            return self._fitted(self._learned(logs, keep_moments=True), X)
+            mix = 0.0 if self.mix is None else self.mix
+            return self._fitted(self._learned(logs, mix, keep_moments=True), X)
         return self._fitted(update(known, logs, progress=False), X)
 
     def score(self, X: Any, y: Any = None) -> float:

@@ -13,13 +13,13 @@ use crate::model::{LearnParams, Model};
 use crate::parameters;
 use crate::plan::{Plan, PlanParams, Round, plan};
 use crate::recipe::Recipe;
-use crate::refine::RefineParams;
 use crate::rng::Seed;
+use crate::select::SelectParams;
 use crate::store::Checkpoint;
 use crate::system::{Exploring, Uniform};
 
-/// Dimension of the state of an agent's models. It is smaller than what is best for predictions,
-/// because it plans better.
+/// Dimension of the state of an agent's models if they are linear. It is smaller than what is best
+/// for predictions, because it plans better.
 const RANK: usize = 20;
 /// Largest discount used for planning, whatever the domain's.
 const LARGEST_DISCOUNT: f64 = 0.99;
@@ -59,7 +59,8 @@ parameters! {
     sampling: Sampling,
     /// ε, the probability of a random action once there is a plan
     epsilon: f64,
-    /// Whether models are refined into POMDPs before planning
+    /// Whether predictors are selected as in learning from logs, with POMDPs among them; otherwise
+    /// models are linear
     refine: bool,
 }
 
@@ -100,6 +101,7 @@ pub struct Agent<'d> {
     domain: &'d Domain,
     params: AgentParams,
     learning: LearnParams,
+    select: SelectParams,
     planning: PlanParams,
     seed: Seed,
     /// Rounds done, and the stage of the next one.
@@ -152,6 +154,7 @@ impl<'d> Agent<'d> {
             domain,
             params,
             learning,
+            select: SelectParams::default(),
             planning,
             seed,
             round: 0,
@@ -165,8 +168,12 @@ impl<'d> Agent<'d> {
         })
     }
 
-    /// Resumes from a checkpoint, and saves to it after sampling, learning, refining and planning,
-    /// and during refinement when a save is due.
+    /// Selects predictors in this way.
+    pub fn selecting(self, select: SelectParams) -> Agent<'d> {
+        Agent { select, ..self }
+    }
+
+    /// Resumes from a checkpoint, and saves to it after sampling, learning and planning.
     pub fn checkpointed(mut self, checkpoint: &'d mut Checkpoint) -> Result<Agent<'d>> {
         if let Some(bytes) = checkpoint.load(saved::PART)? {
             self.restore(&bytes, &checkpoint.path(saved::PART).display().to_string())?;
@@ -236,18 +243,10 @@ impl<'d> Agent<'d> {
     }
 
     fn fit(&mut self) -> Result<()> {
-        let refine = self.params.refine.then(RefineParams::default);
-        let recipe = Recipe { learn: self.learning.clone(), refine, ..Recipe::default() };
-        let logs = self.logs();
-        // Each round has a part of its own, because that of the last round may still exist.
-        let part = format!("refinement-{}", self.round);
-        let mut fitting = recipe.fitting();
-        if let Some(checkpoint) = &mut self.checkpoint {
-            fitting = fitting.refinement_as(&part, checkpoint);
-        }
-        self.model = Some(fitting.run(&logs)?.model);
-        self.reach(Stage::Fitted)?;
-        self.checkpoint.as_mut().map_or(Ok(()), |checkpoint| checkpoint.remove(&part))
+        let select = self.params.refine.then(|| self.select.clone());
+        let recipe = Recipe { learn: self.learning.clone(), select, ..Recipe::default() };
+        self.model = Some(recipe.fit(&self.logs())?.model);
+        self.reach(Stage::Fitted)
     }
 
     fn make_plan(&mut self) -> Result<AgentRound> {

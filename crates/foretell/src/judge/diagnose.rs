@@ -1,13 +1,15 @@
 //! The quantities in the theory of the paper [H14 §4], measured on logs: before learning, or to
 //! understand a model.
 //!
-//! How few tests follow a history ([`Sparsity`]), how many directions are significant
+//! Whether past steps help to predict ([`Memory`]), how few tests follow a history ([`Sparsity`]), how many directions are significant
 //! ([`Spectrum`]), how large a projection should be ([`ProjectionSize`]), the terms of Theorems 1
 //! to 3 that can be computed ([`Decay`], [`Terms`], [`Norms`], [`Horizon`]), how errors accumulate
 //! in fact ([`StepScore`]), and which actions were taken where ([`Coverage`]).
 
 mod coverage;
+mod memory;
 mod propagation;
+mod shuffle;
 mod sparsity;
 mod spectrum;
 #[cfg(test)]
@@ -25,6 +27,7 @@ use crate::rng::Seed;
 use spectrum::Noise;
 
 pub use coverage::{ActionCoverage, Coverage, LeastTakenAction};
+pub use memory::{Memory, MemoryVerdict};
 pub use propagation::{Horizon, Norms, StepScore};
 pub use sparsity::{MatrixSparsity, Sparsity};
 pub use spectrum::{Floor, Spectrum};
@@ -42,6 +45,8 @@ pub struct Diagnosis {
     pub steps: u64,
     /// The parameters of learning for which it was measured.
     pub params: LearnParams,
+    /// Whether past steps help to predict held-out ones; `None` if there are too few steps.
+    pub memory: Option<Memory>,
     /// How few tests follow a history.
     pub sparsity: Sparsity,
     /// How large a projection should be.
@@ -81,7 +86,11 @@ pub fn diagnose(logs: &Logs, params: &LearnParams, progress: &mut (dyn FnMut(Pro
     let model = Learner::new(params).progress(&mut *progress).learn(logs)?.model;
     let sums = LogSums::of(logs, params, model.alphabet(), model.origin().steps, &mut *progress)?;
     let LogSums { moments, noise, sparsity, coverage } = sums;
-    let spectrum = Spectrum::of(&moments, &noise)?;
+    let memory = memory::memory(logs, model.alphabet())?;
+    let helps = memory.is_some_and(|memory| memory.verdict == MemoryVerdict::Helps);
+    let mut spectrum = Spectrum::of(&moments, &noise)?;
+    // There is a dependence that the spectrum does not show, so it supports no rank.
+    spectrum.rank = spectrum.rank.filter(|&rank| rank > 1 || !helps);
     drop(noise);
     let decay = Decay::of(&spectrum::plain(&moments, &spectrum)?, sparsity.histories);
     let linear = model.linear().expect("a linear model was learned");
@@ -94,6 +103,7 @@ pub fn diagnose(logs: &Logs, params: &LearnParams, progress: &mut (dyn FnMut(Pro
         episodes: model.origin().episodes,
         steps: model.origin().steps,
         params: params.clone(),
+        memory,
         projection: ProjectionSize::new(&sparsity, spectrum.rank, is_compressed.then_some(params.test_dim)),
         terms: Terms::new(m, d, &decay, &sparsity, norms.largest, norms.normalizer),
         propagation: propagation::propagation(&model, linear.initial(), &norms, &followed),

@@ -1,15 +1,16 @@
-//! Scores of models: log-likelihood by horizon with intervals, calibration, baselines and the exact
-//! model.
+//! Scores of models: log-likelihood per step and by horizon with intervals, calibration, comparison
+//! with baselines and the exact model.
 
 use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 use serde::Serialize;
 
+use super::compare::{Comparison, Verdict, against_all};
 use crate::data::{ActionObservation, Alphabet, Observation, Trajectory, Translation};
 use crate::error::{Error, Result};
 use crate::log::Logs;
-use crate::math::Z95;
+use crate::math::{PerStep, Z95};
 use crate::model::{Model, NGramFilter, PredictiveState, UniformFilter};
 use crate::pomdp::{Belief, Pomdp};
 use crate::system::{Predict, Track};
@@ -20,6 +21,9 @@ const CHUNK: usize = 64;
 const HELD: usize = 4096;
 /// Equal bins of predicted probability.
 const BINS: usize = 10;
+/// The exact model among the comparisons.
+const TRUTH: &str = "truth";
+
 /// Mean log-likelihood of the first `horizon` observations given the actions, ln P(o_1 … o_n ‖ a_1
 /// … a_n).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -28,8 +32,8 @@ pub struct HorizonScore {
     pub horizon: usize,
     /// Mean over the episodes that are at least that long, nats.
     pub log_likelihood: f64,
-    /// Half the width of its 95 % interval.
-    pub ci95: f64,
+    /// Half the width of its 95 % interval; none for a single episode.
+    pub ci95: Option<f64>,
     /// Number of episodes that are that long.
     pub episodes: u64,
 }
@@ -70,6 +74,11 @@ pub struct Uncertainty {
 pub struct Score {
     /// Mean log-likelihood of one step, nats.
     pub per_step: f64,
+    /// Half the width of its 95 % interval; none where the logs are too short for one.
+    pub per_step_ci95: Option<f64>,
+    /// Comparison with each baseline and, if it is known, the exact model, by the log-likelihood of
+    /// the same steps.
+    pub comparisons: Vec<Comparison>,
     /// Log-likelihood by horizon.
     pub horizons: Vec<HorizonScore>,
     /// Number of steps at which the filter was lost and restarted from the mean state after the
@@ -93,6 +102,14 @@ pub struct Score {
     pub baselines: BTreeMap<String, Vec<HorizonScore>>,
 }
 
+impl Score {
+    /// Whether the model predicts better than all baselines, and the baseline that decides this;
+    /// none where the logs are too short.
+    pub fn verdict(&self) -> Option<(Verdict, &Comparison)> {
+        against_all(self.comparisons.iter().filter(|comparison| comparison.name != TRUTH))
+    }
+}
+
 /// Scores a model on logs, with its baselines and, if given, the exact model.
 pub fn score(model: &Model, logs: &Logs, truth: Option<&Pomdp>) -> Result<Score> {
     let ngrams = model.ngram().length();
@@ -107,7 +124,7 @@ pub fn score(model: &Model, logs: &Logs, truth: Option<&Pomdp>) -> Result<Score>
         let parts: Vec<Tally> = held.par_chunks(CHUNK).map(|zs| Tally::of(model, zs, translation.as_ref())).collect();
         parts.into_iter().for_each(|part| tally.merge(part));
     }
-    if tally.model.sums.is_empty() {
+    if tally.model.is_empty() {
         return Err(Error::NoSteps);
     }
     if tally.impossible > 0 {
@@ -116,39 +133,26 @@ pub fn score(model: &Model, logs: &Logs, truth: Option<&Pomdp>) -> Result<Score>
             "check that the logs come from that domain, with the same names",
         ));
     }
-    let mut baselines: BTreeMap<_, _> =
-        tally.ngrams.iter().enumerate().map(|(k, s)| (format!("ngram-{k}"), s.finish())).collect();
-    baselines.insert("uniform".into(), tally.uniform.finish());
-    Ok(Score {
-        per_step: tally.model.total / tally.steps as f64,
-        horizons: tally.model.finish(),
-        lost: tally.lost,
-        episodes: tally.episodes,
-        steps: tally.steps,
-        unseen: tally.unseen,
-        calibration: tally.bins.iter().filter(|b| b.predictions > 0).map(BinCounts::finish).collect(),
-        uncertainty: (tally.spreads.predictions > 0).then(|| tally.spreads.finish(truth.is_some())),
-        truth: truth.map(|_| tally.truth.finish()),
-        baselines,
-    })
+    Ok(tally.finish(truth.is_some()))
 }
 
 /// Sums over episodes of the log-likelihood at each horizon.
 #[derive(Clone, Debug, Default)]
-struct Sums {
+struct Horizons {
     /// (episodes, sum, sum of squares)
     sums: Vec<(u64, f64, f64)>,
-    total: f64,
 }
 
-impl Sums {
-    /// Adds an episode, given the probability of each of its steps.
-    fn add(&mut self, probabilities: impl Iterator<Item = f64>) {
+impl Horizons {
+    fn is_empty(&self) -> bool {
+        self.sums.is_empty()
+    }
+
+    /// Adds an episode, given the log-likelihood of each of its steps.
+    fn add(&mut self, log_likelihoods: &[f64]) {
         let mut log_likelihood = 0.0;
-        for (t, p) in probabilities.enumerate() {
-            // A probability of 0 (possible only without a floor) costs 708 nats instead of
-            // infinitely many.
-            log_likelihood += p.max(f64::MIN_POSITIVE).ln();
+        for (t, step) in log_likelihoods.iter().enumerate() {
+            log_likelihood += step;
             if t == self.sums.len() {
                 self.sums.push((0, 0.0, 0.0));
             }
@@ -157,11 +161,9 @@ impl Sums {
             *sum += log_likelihood;
             *squares += log_likelihood * log_likelihood;
         }
-        self.total += log_likelihood;
     }
 
-    fn merge(&mut self, other: Sums) {
-        self.total += other.total;
+    fn merge(&mut self, other: Horizons) {
         for (t, (n, sum, squares)) in other.sums.into_iter().enumerate() {
             if t == self.sums.len() {
                 self.sums.push((0, 0.0, 0.0));
@@ -172,13 +174,42 @@ impl Sums {
     }
 
     fn finish(&self) -> Vec<HorizonScore> {
-        let horizon = |(t, &(n, sum, squares)): (usize, &(u64, f64, f64))| {
-            let mean = sum / n as f64;
-            let variance = if n > 1 { ((squares - sum * mean) / (n - 1) as f64).max(0.0) } else { 0.0 };
-            HorizonScore { horizon: t + 1, log_likelihood: mean, ci95: Z95 * (variance / n as f64).sqrt(), episodes: n }
+        let horizon = |(t, &(episodes, sum, squares)): (usize, &(u64, f64, f64))| {
+            let n = episodes as f64;
+            let mean = sum / n;
+            let ci95 = (episodes > 1).then(|| Z95 * (((squares - sum * mean) / (n - 1.0)).max(0.0) / n).sqrt());
+            HorizonScore { horizon: t + 1, log_likelihood: mean, ci95, episodes }
         };
         self.sums.iter().enumerate().map(horizon).collect()
     }
+}
+
+/// Sums over episodes for another predictor than the model.
+#[derive(Clone, Debug, Default)]
+struct Other {
+    horizons: Horizons,
+    /// Log-likelihood of a step under the model minus that under this predictor.
+    difference: PerStep,
+}
+
+impl Other {
+    /// Adds an episode, given for each of its steps the log-likelihood under the model and the
+    /// probability under this predictor.
+    fn add(&mut self, models: &[f64], probabilities: impl Iterator<Item = f64>) {
+        let own: Vec<f64> = probabilities.map(log_likelihood).collect();
+        self.horizons.add(&own);
+        self.difference.add(models.iter().zip(&own).map(|(model, own)| model - own));
+    }
+
+    fn merge(&mut self, other: Other) {
+        self.horizons.merge(other.horizons);
+        self.difference.merge(other.difference);
+    }
+}
+
+/// A probability of 0 (possible only without a floor) costs 708 nats instead of infinitely many.
+fn log_likelihood(p: f64) -> f64 {
+    p.max(f64::MIN_POSITIVE).ln()
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -228,12 +259,13 @@ impl SpreadSums {
 }
 
 /// All sums of scoring.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Tally {
-    model: Sums,
-    uniform: Sums,
-    ngrams: Vec<Sums>,
-    truth: Sums,
+    model: Horizons,
+    per_step: PerStep,
+    uniform: Other,
+    ngrams: Vec<Other>,
+    truth: Other,
     spreads: SpreadSums,
     bins: [BinCounts; BINS],
     episodes: u64,
@@ -245,57 +277,47 @@ struct Tally {
 
 impl Tally {
     fn new(ngrams: usize) -> Tally {
-        Tally {
-            model: Sums::default(),
-            uniform: Sums::default(),
-            ngrams: vec![Sums::default(); ngrams + 1],
-            truth: Sums::default(),
-            spreads: SpreadSums::default(),
-            bins: [BinCounts::default(); BINS],
-            episodes: 0,
-            steps: 0,
-            lost: 0,
-            unseen: 0,
-            impossible: 0,
-        }
+        Tally { ngrams: vec![Other::default(); ngrams + 1], ..Tally::default() }
     }
 
     fn of(model: &Model, zs: &[Trajectory], truth: Option<&Truth<'_>>) -> Tally {
         let mut tally = Tally::new(model.ngram().length());
-        tally.add_model(model, zs, truth);
+        let models = tally.add_model(model, zs, truth);
+        let episodes = || zs.iter().zip(&models);
         let mut uniform = UniformFilter::of(model);
-        zs.iter().for_each(|z| tally.uniform.add(probabilities(&mut uniform, &z.steps)));
-        for (k, sums) in tally.ngrams.iter_mut().enumerate() {
+        episodes().for_each(|(z, models)| tally.uniform.add(models, probabilities(&mut uniform, &z.steps)));
+        for (k, ngram) in tally.ngrams.iter_mut().enumerate() {
             let mut filter = NGramFilter::new(model, k);
-            zs.iter().for_each(|z| sums.add(probabilities(&mut filter, &z.steps)));
+            episodes().for_each(|(z, models)| ngram.add(models, probabilities(&mut filter, &z.steps)));
         }
         if let Some(truth) = truth {
             let mut belief = Belief::new(truth.pomdp);
-            for z in zs {
+            for (z, models) in episodes() {
                 let steps: Vec<_> = z.steps.iter().map(|&ao| truth.translate(ao)).collect();
                 let impossible = &mut tally.impossible;
-                tally.truth.add(probabilities(&mut belief, &steps).inspect(|&p| *impossible += u64::from(p <= 0.0)));
+                let possible = probabilities(&mut belief, &steps).inspect(|&p| *impossible += u64::from(p <= 0.0));
+                tally.truth.add(models, possible);
             }
         }
         tally
     }
 
-    /// The model itself, with its calibration and the spread of its ensemble.
-    fn add_model(&mut self, model: &Model, zs: &[Trajectory], truth: Option<&Truth<'_>>) {
+    /// The model itself, with its calibration and the spread of its ensemble: the log-likelihood of
+    /// each step of each episode.
+    fn add_model(&mut self, model: &Model, zs: &[Trajectory], truth: Option<&Truth<'_>>) -> Vec<Vec<f64>> {
         let mut exact = truth.filter(|_| model.ensemble().is_some()).map(|truth| (truth, Belief::new(truth.pomdp)));
         let (actions, symbols) = (model.alphabet().actions().len(), model.alphabet().observations().len());
         let mut filter = PredictiveState::new(model);
+        let mut all = Vec::with_capacity(zs.len());
         for z in zs {
             filter.reset();
             exact.iter_mut().for_each(|(_, belief)| belief.reset());
-            let (bins, spreads) = (&mut self.bins, &mut self.spreads);
-            let unseen = &mut self.unseen;
-            self.model.add(z.steps.iter().map(|&ao| {
+            let step = |&ao: &ActionObservation| {
                 let (action, observation) = (ao.action.index(), ao.observation.index());
-                *unseen += u64::from(action >= actions || observation >= symbols);
+                self.unseen += u64::from(action >= actions || observation >= symbols);
                 let p = filter.predict(ao.action);
                 for (o, &p) in p.iter().enumerate() {
-                    let bin = &mut bins[((p * BINS as f64) as usize).min(BINS - 1)];
+                    let bin = &mut self.bins[((p * BINS as f64) as usize).min(BINS - 1)];
                     bin.predictions += 1;
                     bin.predicted += p;
                     bin.observed += u64::from(o == observation);
@@ -304,23 +326,29 @@ impl Tally {
                 if let Some((truth, belief)) = &mut exact {
                     let ao = truth.translate(ao);
                     let true_ones = belief.probabilities(ao.action).to_vec();
-                    spreads.add(filter.prediction(), filter.spread(), |o| truth.of(&true_ones, o));
+                    self.spreads.add(filter.prediction(), filter.spread(), |o| truth.of(&true_ones, o));
                     belief.update(ao);
                 } else {
-                    spreads.add(filter.prediction(), filter.spread(), |_| f64::NAN);
+                    self.spreads.add(filter.prediction(), filter.spread(), |_| f64::NAN);
                 }
                 let p = given.unwrap_or(filter.unseen());
                 filter.observe(ao);
-                p
-            }));
+                log_likelihood(p)
+            };
+            let log_likelihoods: Vec<f64> = z.steps.iter().map(step).collect();
+            self.model.add(&log_likelihoods);
+            self.per_step.add(log_likelihoods.iter().copied());
+            all.push(log_likelihoods);
             self.episodes += 1;
             self.steps += z.steps.len() as u64;
         }
         self.lost += filter.lost();
+        all
     }
 
     fn merge(&mut self, other: Tally) {
         self.model.merge(other.model);
+        self.per_step.merge(other.per_step);
         self.uniform.merge(other.uniform);
         self.truth.merge(other.truth);
         self.ngrams.iter_mut().zip(other.ngrams).for_each(|(into, from)| into.merge(from));
@@ -337,6 +365,28 @@ impl Tally {
         self.lost += other.lost;
         self.unseen += other.unseen;
         self.impossible += other.impossible;
+    }
+
+    fn finish(self, truth_is_known: bool) -> Score {
+        let truth = truth_is_known.then_some(&self.truth);
+        let ngrams = || self.ngrams.iter().enumerate().map(|(k, ngram)| (format!("ngram-{k}"), ngram));
+        let baselines = || std::iter::once(("uniform".to_string(), &self.uniform)).chain(ngrams());
+        let others = baselines().chain(truth.map(|truth| (TRUTH.to_string(), truth)));
+        let per_step = self.per_step.finish();
+        Score {
+            per_step: per_step.mean,
+            per_step_ci95: per_step.ci95,
+            comparisons: others.map(|(name, other)| Comparison::new(name, other.difference.finish())).collect(),
+            horizons: self.model.finish(),
+            lost: self.lost,
+            episodes: self.episodes,
+            steps: self.steps,
+            unseen: self.unseen,
+            calibration: self.bins.iter().filter(|b| b.predictions > 0).map(BinCounts::finish).collect(),
+            uncertainty: (self.spreads.predictions > 0).then(|| self.spreads.finish(truth_is_known)),
+            truth: truth.map(|truth| truth.horizons.finish()),
+            baselines: baselines().map(|(name, other)| (name, other.horizons.finish())).collect(),
+        }
     }
 }
 

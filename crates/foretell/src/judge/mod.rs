@@ -1,5 +1,6 @@
 //! Evaluation: scores of models, values of policies, diagnosis of logs, search for parameters.
 
+mod compare;
 mod evaluate;
 mod returns;
 mod baselines;
@@ -8,6 +9,7 @@ pub mod diagnose;
 pub mod search;
 
 pub use baselines::*;
+pub use compare::{Comparison, Verdict};
 pub use evaluate::*;
 pub use off_policy::*;
 pub use returns::*;

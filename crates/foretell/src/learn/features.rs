@@ -51,6 +51,21 @@ pub(crate) struct Cut {
     pub(crate) weight: f64,
 }
 
+/// Where the histories and the tests of one summand ψχᵀ are taken from: the same cut, except in
+/// shuffled sums.
+#[derive(Clone, Copy)]
+pub(crate) struct Pairing {
+    pub(crate) history: Cut,
+    pub(crate) tests: Cut,
+}
+
+impl Pairing {
+    /// The past and the future of the same cut.
+    pub(crate) fn of(cut: Cut) -> Pairing {
+        Pairing { history: cut, tests: cut }
+    }
+}
+
 impl Batch<'_> {
     /// ρ of a step.
     #[inline(always)]

@@ -14,7 +14,7 @@ use super::source::{self, Source, batches};
 use super::work::Work;
 use crate::data::{Alphabet, Propensities, Trajectory};
 use crate::error::{Error, Result};
-use crate::log::Logs;
+use crate::log::{Logs, Position};
 use crate::model::{LearnParams, Model};
 use crate::store::Checkpoint;
 
@@ -66,6 +66,23 @@ pub fn learn_with_progress(logs: &Logs, params: &LearnParams, progress: &mut (dy
 /// [`learn`] over an alphabet that contains all symbols of the logs, and perhaps others.
 pub(crate) fn learn_over(alphabet: &Alphabet, logs: &Logs, params: &LearnParams) -> Result<Model> {
     Ok(Learner::new(params).begin(Source::Logs(logs), alphabet.clone())?.model)
+}
+
+/// The n-gram of logs, over an alphabet that contains all their symbols, and perhaps others.
+pub(crate) fn count_over(alphabet: &Alphabet, logs: &Logs, params: &LearnParams) -> Result<Learned> {
+    let mut moments = Moments::new(params, alphabet.clone());
+    let source = Source::Logs(logs);
+    let (alphabet, skipped) = source.each_batch(alphabet.clone(), Position::default(), params.weighting, |seen, batch| {
+        moments.survey.add(seen.alphabet, batch);
+        Ok(())
+    })?;
+    let survey = &mut moments.survey;
+    if survey.steps == 0 {
+        return Err(Error::NoSteps);
+    }
+    (survey.alphabet, survey.skipped) = (alphabet, skipped);
+    let model = Model::ngram_alone(survey.alphabet.clone(), survey.origin(params), survey.counter.finish());
+    Ok(Learned { model, moments: None, operators: OperatorsFrom::Moments, propensities: moments.propensities() })
 }
 
 /// Learns from weighted episodes: each counts as often as its weight says. Weights may be

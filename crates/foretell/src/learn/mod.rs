@@ -22,20 +22,19 @@ mod bases;
 mod operators;
 mod assemble;
 mod moments;
+mod ranks;
 mod work;
 mod learner;
 #[cfg(test)]
 mod definitions;
 
-pub(crate) use assemble::Parts;
-pub(crate) use bases::{Nested, Whitening};
-pub(crate) use bases::{column, first_row};
-pub(crate) use features::{Batch, EpisodeCuts, Features, NULL_TEST, Side};
+pub(crate) use bases::Whitening;
+pub(crate) use features::{Batch, Cut, EpisodeCuts, Features, NULL_TEST, Pairing, Side};
 pub use learner::{Learned, Learner, OperatorsFrom, Pass, Progress, learn, learn_weighted, learn_with_progress};
-pub(crate) use learner::{MEMORY, first_alphabet, learn_over, refuse_no_rewards};
+pub(crate) use learner::{MEMORY, count_over, first_alphabet, learn_over, refuse_no_rewards};
+pub(crate) use moments::wanted;
 pub use moments::{Keep, Moments};
-pub(crate) use moments::{check_size, no_room, wanted};
-pub(crate) use operators::{Operator, Operators};
+pub(crate) use ranks::{Learn, LearnedRanks, RankedModels};
 pub(crate) use source::{Source, empty_batch};
-pub(crate) use sums::{Accumulator, Matrices};
+pub(crate) use sums::Accumulator;
 pub(crate) use survey::{Survey, rule};

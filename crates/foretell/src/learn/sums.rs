@@ -11,7 +11,7 @@ use faer::{Accum, Mat, MatMut, MatRef, Par};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::features::{Batch, Cut, EpisodeCuts, Features};
+use super::features::{Batch, EpisodeCuts, Features, Pairing};
 use crate::math::{Matrix, SparseMatrix};
 
 /// Independent sums into which hashed cuts are split; more would cost memory, fewer would leave
@@ -138,17 +138,27 @@ impl Accumulator {
 
     /// Adds the cuts of some episodes of a batch, whose weights may differ from those in the batch.
     pub(crate) fn add_episodes(&mut self, features: &Features, batch: &Batch<'_>, episodes: &[EpisodeCuts]) {
-        let cuts = |episodes: &[EpisodeCuts]| -> Vec<Cut> { episodes.iter().flat_map(EpisodeCuts::cuts).collect() };
         match &mut self.layout {
             Layout::Buckets(lanes) => {
                 let chunk = episodes.len().div_ceil(lanes.len()).max(1);
                 lanes.par_iter_mut().zip(episodes.par_chunks(chunk)).for_each(|(lane, episodes)| {
                     let cuts = episodes.iter().flat_map(|e| e.cuts());
-                    add_buckets(lane, features, batch, cuts);
+                    add_buckets(lane, features, batch, cuts.map(Pairing::of));
                 });
             }
-            Layout::Dense(sums, buffers) => add_dense(sums, buffers, features, batch, &cuts(episodes)),
-            Layout::Counts(counts) => add_counts(counts, features, batch, &cuts(episodes), self.wanted),
+            _ => {
+                let pairings: Vec<Pairing> = episodes.iter().flat_map(EpisodeCuts::cuts).map(Pairing::of).collect();
+                self.add_pairings(features, batch, &pairings);
+            }
+        }
+    }
+
+    /// Adds ψχᵀ with ψ and χ of different cuts of a batch; the weight is that of the history.
+    pub(crate) fn add_pairings(&mut self, features: &Features, batch: &Batch<'_>, pairings: &[Pairing]) {
+        match &mut self.layout {
+            Layout::Buckets(lanes) => add_buckets(&mut lanes[0], features, batch, pairings.iter().copied()),
+            Layout::Dense(sums, buffers) => add_dense(sums, buffers, features, batch, pairings),
+            Layout::Counts(counts) => add_counts(counts, features, batch, pairings, self.wanted),
         }
     }
 
@@ -224,12 +234,12 @@ impl Accumulator {
 }
 
 /// A few dozen additions for each cut, whatever the dimension.
-fn add_buckets(sums: &mut Sums, features: &Features, batch: &Batch<'_>, cuts: impl Iterator<Item = Cut>) {
+fn add_buckets(sums: &mut Sums, features: &Features, batch: &Batch<'_>, pairings: impl Iterator<Item = Pairing>) {
     let (mut psi, mut chi) = (Vec::new(), Vec::new());
-    for cut in cuts {
+    for Pairing { history: cut, tests } in pairings {
         psi.clear();
         chi.clear();
-        features.each_test_entry(batch, cut.at, cut.end, |row, value| psi.push((row, value)));
+        features.each_test_entry(batch, tests.at, tests.end, |row, value| psi.push((row, value)));
         features.each_history_entry(batch, cut, |row, value| chi.push((row, value)));
         for &(h, x) in &chi {
             let column = &mut sums.th[h * sums.d_t..(h + 1) * sums.d_t];
@@ -252,17 +262,17 @@ fn add_square(sums: &mut [f64], d: usize, x: &[(usize, f64)], weight: f64) {
 }
 
 /// Gathers ψ and χ of the cuts as matrices Ψ, X and adds ΨXᵀ (and ΨΨᵀ, XXᵀ).
-fn add_dense(sums: &mut Sums, buffers: &mut Buffers, features: &Features, batch: &Batch<'_>, cuts: &[Cut]) {
+fn add_dense(sums: &mut Sums, buffers: &mut Buffers, features: &Features, batch: &Batch<'_>, pairings: &[Pairing]) {
     let at_once = (GATHERED / sums.d_t.max(sums.d_h)).max(512);
-    for cuts in cuts.chunks(at_once) {
+    for pairings in pairings.chunks(at_once) {
         let Buffers { psi, chi } = &mut *buffers;
-        gather(features, batch, cuts, psi, chi);
+        gather(features, batch, pairings, psi, chi);
         let weighted = |x: &[f64], rows: usize| -> Option<Vec<f64>> {
-            let columns = || x.chunks_exact(rows).zip(cuts);
-            let scaled = || columns().flat_map(|(x, cut)| x.iter().map(|x| cut.weight * x)).collect();
-            cuts.iter().any(|cut| cut.weight != 1.0).then(scaled)
+            let columns = || x.chunks_exact(rows).zip(pairings);
+            let scaled = || columns().flat_map(|(x, pairing)| x.iter().map(|x| pairing.history.weight * x)).collect();
+            pairings.iter().any(|pairing| pairing.history.weight != 1.0).then(scaled)
         };
-        let matrix = |x, rows| MatRef::from_column_major_slice(x, rows, cuts.len());
+        let matrix = |x, rows| MatRef::from_column_major_slice(x, rows, pairings.len());
         let (weighted_psi, weighted_chi) = (weighted(psi, sums.d_t), weighted(chi, sums.d_h));
         let weighted_psi = matrix(weighted_psi.as_deref().unwrap_or(psi), sums.d_t);
         let weighted_chi = matrix(weighted_chi.as_deref().unwrap_or(chi), sums.d_h);
@@ -276,14 +286,14 @@ fn add_dense(sums: &mut Sums, buffers: &mut Buffers, features: &Features, batch:
 }
 
 /// The features of some cuts as columns of Ψ and X.
-fn gather(features: &Features, batch: &Batch<'_>, cuts: &[Cut], psi: &mut Vec<f64>, chi: &mut Vec<f64>) {
-    let (d_t, d_h, n) = (features.tests.rows(), features.histories.rows(), cuts.len());
+fn gather(features: &Features, batch: &Batch<'_>, pairings: &[Pairing], psi: &mut Vec<f64>, chi: &mut Vec<f64>) {
+    let (d_t, d_h, n) = (features.tests.rows(), features.histories.rows(), pairings.len());
     psi.resize(d_t * n, 0.0);
     chi.resize(d_h * n, 0.0);
-    let columns = (psi.par_chunks_mut(d_t), chi.par_chunks_mut(d_h), cuts.par_iter());
-    columns.into_par_iter().with_min_len(16).for_each(|(psi, chi, cut)| {
-        features.fill_tests(batch, cut.at, cut.end, psi);
-        features.fill_histories(batch, *cut, chi);
+    let columns = (psi.par_chunks_mut(d_t), chi.par_chunks_mut(d_h), pairings.par_iter());
+    columns.into_par_iter().with_min_len(16).for_each(|(psi, chi, Pairing { history, tests })| {
+        features.fill_tests(batch, tests.at, tests.end, psi);
+        features.fill_histories(batch, *history, chi);
     });
 }
 
@@ -305,10 +315,10 @@ fn add_product(sums: &mut [f64], a: MatRef<'_, f64>, b: MatRef<'_, f64>, triangl
 }
 
 /// Adds the non-zeros of ψ and χ to maps; a side that is not the identity may be dense.
-fn add_counts(counts: &mut Counts, features: &Features, batch: &Batch<'_>, cuts: &[Cut], wanted: Wanted) {
+fn add_counts(counts: &mut Counts, features: &Features, batch: &Batch<'_>, pairings: &[Pairing], wanted: Wanted) {
     let (mut psi, mut chi, mut buffer) = (Vec::new(), Vec::new(), Vec::new());
-    for &cut in cuts {
-        features.sparse_tests(batch, cut.at, cut.end, &mut buffer, &mut psi);
+    for &Pairing { history: cut, tests } in pairings {
+        features.sparse_tests(batch, tests.at, tests.end, &mut buffer, &mut psi);
         features.sparse_histories(batch, cut, &mut buffer, &mut chi);
         add_outer(&mut counts.th, &psi, &chi, cut.weight);
         if wanted == Wanted::JointAndCovariances {

@@ -51,6 +51,8 @@ use input::Opened;
 use memory::Memory;
 use rewarded::RewardedAlphabet;
 
+pub(crate) use rewarded::MOST_REWARDS;
+
 pub use identity::Identity;
 pub use input::Format;
 pub use names::expand;

@@ -6,7 +6,7 @@ use crate::data::{Alphabet, Observation, Trajectory};
 use crate::error::{Error, Result};
 
 /// The largest number of distinct rewards: with more, hardly any symbol would be seen twice.
-const MOST_REWARDS: usize = 100;
+pub(crate) const MOST_REWARDS: usize = 100;
 
 /// The alphabet of observations with rewards, while logs are read.
 pub(super) struct RewardedAlphabet {

@@ -2,10 +2,12 @@
 
 mod vector;
 mod statistics;
+mod per_step;
 mod sparse;
 mod svd;
 pub(crate) mod brand;
 
+pub(crate) use per_step::{PerStep, PerStepMean};
 pub(crate) use sparse::{Linear, Matrix, SparseMatrix, SparseRows};
 pub use statistics::Mean;
 pub(crate) use statistics::Z95;

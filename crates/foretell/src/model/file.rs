@@ -4,8 +4,9 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::latent::{Latent, LatentHeader};
+use super::latent::{Latent, LatentHeader, PomdpHeader, pomdp_arrays, read_pomdp};
 use super::linear::Linear;
+use super::mixture::{Member, MemberKind, Mixture, Part};
 use super::ngram::NGram;
 use super::params::LearnParams;
 use super::predictor::{Ensemble, Model, Origin, Predictor};
@@ -15,6 +16,9 @@ use crate::store;
 use crate::store::tensors::{self, Array, Arrays, Kind};
 
 const MODEL: Kind = Kind { name: "model", again: "learn the model again" };
+
+/// Weights of a mixture sum to 1 up to rounding.
+const WEIGHT_ERROR: f64 = 1e-6;
 
 /// The header.
 #[derive(Serialize, Deserialize)]
@@ -27,12 +31,34 @@ struct Header {
     ngram_length: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     refined: Option<LatentHeader>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mixture: Option<MixtureHeader>,
     /// Number of other models in an ensemble, trained on all logs and on halves; each is a file
     /// within the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ensemble: Option<[usize; 2]>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     encoding: Option<String>,
+}
+
+/// The part of a header about a mixture.
+#[derive(Serialize, Deserialize)]
+struct MixtureHeader {
+    memory: f64,
+    members: Vec<MemberHeader>,
+}
+
+/// The part of a header about a member of a mixture.
+#[derive(Serialize, Deserialize)]
+struct MemberHeader {
+    kind: MemberKind,
+    weight: f64,
+    /// The longest context of an n-gram.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    length: Option<usize>,
+    /// A POMDP other than the model's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    other: Option<PomdpHeader>,
 }
 
 impl Model {
@@ -64,6 +90,7 @@ impl Model {
             skipped: origin.skipped,
             ngram_length: self.ngram().length,
             refined: self.latent().map(Latent::header),
+            mixture: self.mixture().map(mixture_header),
             ensemble: ensemble.map(|ensemble| [ensemble.members.len(), ensemble.halves.len()]),
             encoding: origin.encoding.clone(),
         };
@@ -79,6 +106,7 @@ impl Model {
             Array::u32s("ngram_counts", &[counts.len()], counts),
         ]);
         arrays.extend(self.latent().iter().flat_map(|latent| latent.arrays()));
+        arrays.extend(self.mixture().iter().flat_map(|mixture| mixture_arrays(mixture)));
         if let Some(Ensemble { members, halves, .. }) = ensemble {
             for (name, models) in [("member", members), ("half", halves)] {
                 let models = models.iter().enumerate();
@@ -98,16 +126,28 @@ impl Model {
     /// Reads a model from the bytes of a safetensors file; `file` is named in errors.
     pub fn from_bytes(bytes: &[u8], file: &str) -> Result<Model> {
         let (header, arrays): (Header, _) = Arrays::open(MODEL, bytes, file)?;
-        let Header { params, alphabet, episodes, steps, skipped, ngram_length, refined, ensemble, encoding } = header;
+        let Header { params, alphabet, episodes, steps, skipped, ngram_length, refined, mixture, ensemble, encoding } = header;
         let pairs = arrays.u32s("pairs")?;
         let pairs: Vec<_> = pairs.chunks_exact(2).map(|ao| ActionObservation::new(ao[0], ao[1])).collect();
         let pair_counts = arrays.sized("pair_counts", arrays.u64s("pair_counts")?, pairs.len())?;
         check_pairs(&arrays, &pairs, &alphabet)?;
         params.validate().map_err(|e| arrays.damaged(&e.to_string()))?;
-        let linear = read_linear(&arrays, pairs.clone(), &pair_counts, &alphabet)?;
-        let alone = match refined {
-            Some(header) => Predictor::Latent(Box::new(Latent::read(header, linear, &alphabet, &arrays)?)),
-            None => Predictor::Linear(linear),
+        let linear = match arrays.has("initial") {
+            true => Some(read_linear(&arrays, pairs.clone(), &pair_counts, &alphabet)?),
+            false => None,
+        };
+        let core = match (refined, linear) {
+            (Some(header), Some(linear)) => Predictor::Latent(Box::new(Latent::read(header, linear, &alphabet, &arrays)?)),
+            (None, Some(linear)) => Predictor::Linear(linear),
+            (None, None) => Predictor::NGram,
+            (Some(_), None) => return Err(arrays.damaged("it has latent states and no linear model")),
+        };
+        let alone = match mixture {
+            Some(header) => {
+                let mixture = read_mixture(&arrays, header, &core, &alphabet)?;
+                Predictor::Mixture(Box::new(core), mixture)
+            }
+            None => core,
         };
         let predictor = match ensemble {
             Some(sizes) => Predictor::Ensemble(read_ensemble(&arrays, alone, sizes, &alphabet, file)?),
@@ -116,6 +156,50 @@ impl Model {
         let ngram = ngram(&arrays, ngram_length, alphabet.observations().len())?;
         let origin = Origin { params, episodes, steps, skipped, pairs, pair_counts, encoding };
         Ok(Model::new(alphabet, origin, ngram, predictor))
+    }
+}
+
+fn mixture_header(mixture: &Mixture) -> MixtureHeader {
+    let header = |Member { weight, part }: &Member| MemberHeader {
+        kind: part.kind(),
+        weight: *weight,
+        length: if let Part::NGram(length) = part { Some(*length) } else { None },
+        other: if let Part::Other(candidate, pomdp) = part { Some(PomdpHeader::of(*candidate, pomdp)) } else { None },
+    };
+    MixtureHeader { memory: mixture.memory, members: mixture.members.iter().map(header).collect() }
+}
+
+/// The arrays of the POMDPs of a mixture; their names begin with `mixture` and their place in it.
+fn mixture_arrays(mixture: &Mixture) -> Vec<Array> {
+    let others = mixture.members.iter().enumerate().filter_map(|(i, member)| match &member.part {
+        Part::Other(_, pomdp) => Some(pomdp_arrays(&format!("mixture{i}"), pomdp)),
+        _ => None,
+    });
+    others.flatten().collect()
+}
+
+fn read_mixture(arrays: &Arrays<'_>, header: MixtureHeader, core: &Predictor, alphabet: &Alphabet) -> Result<Mixture> {
+    let mut members = Vec::new();
+    for (i, MemberHeader { kind, weight, length, other }) in header.members.into_iter().enumerate() {
+        let part = match (kind, length, other, core) {
+            (MemberKind::NGram, Some(length), None, _) => Part::NGram(length),
+            (MemberKind::Linear, None, None, Predictor::Linear(_) | Predictor::Latent(_)) => Part::Linear,
+            (MemberKind::Latent, None, None, Predictor::Latent(_)) => Part::Latent,
+            (MemberKind::Latent, None, Some(header), _) => {
+                let candidate = header.candidate;
+                Part::Other(candidate, Box::new(read_pomdp(&format!("mixture{i}"), header, alphabet, arrays)?))
+            }
+            _ => return Err(arrays.damaged("its mixture has a member that is not there")),
+        };
+        members.push(Member { weight, part });
+    }
+    let twice = |part: &Part| !matches!(part, Part::Other(..)) && members.iter().filter(|other| other.part == *part).count() > 1;
+    let total: f64 = members.iter().map(|member| member.weight).sum();
+    let positive = members.iter().all(|member| member.weight > 0.0);
+    let fits = positive && (total - 1.0).abs() < WEIGHT_ERROR && (0.0..=1.0).contains(&header.memory);
+    match fits && !members.iter().any(|member| twice(&member.part)) {
+        true => Ok(Mixture { members, memory: header.memory }),
+        false => Err(arrays.damaged("the weights of its mixture are no probabilities")),
     }
 }
 

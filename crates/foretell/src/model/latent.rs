@@ -107,58 +107,86 @@ impl Latent {
     }
 
     pub(super) fn arrays(&self) -> Vec<Array> {
-        let learned = self.pomdp.to_learned();
         let mut arrays = vec![Array::f64s("refined_visits", &[self.visits.len()], &self.visits)];
-        for (name, rows) in [("transitions", &learned.transitions), ("emissions", &learned.emissions)] {
-            let lengths: Vec<u32> = rows.iter().map(|row| row.len() as u32).collect();
-            let columns: Vec<u32> = rows.iter().flatten().map(|&(column, _)| column as u32).collect();
-            let probabilities: Vec<f64> = rows.iter().flatten().map(|&(_, p)| p).collect();
-            arrays.push(Array::u32s(format!("refined_{name}_lengths"), &[lengths.len()], &lengths));
-            arrays.push(Array::u32s(format!("refined_{name}_columns"), &[columns.len()], &columns));
-            arrays.push(Array::f64s(format!("refined_{name}"), &[probabilities.len()], &probabilities));
-        }
-        let arguments =
-            |rule: &RewardRule| [rule.action, rule.from, rule.to, rule.observation].map(|x| x.map_or(ANY, |x| x as u32));
-        let named: Vec<u32> = learned.rewards.iter().flat_map(arguments).collect();
-        let rewards: Vec<f64> = learned.rewards.iter().map(|rule| rule.reward).collect();
-        arrays.push(Array::u32s("refined_reward_arguments", &[rewards.len(), 4], &named));
-        arrays.push(Array::f64s("refined_rewards", &[rewards.len()], &rewards));
+        arrays.extend(pomdp_arrays("refined", &self.pomdp));
         arrays
     }
 
     pub(super) fn read(header: LatentHeader, linear: Linear, alphabet: &Alphabet, arrays: &Arrays<'_>) -> Result<Latent> {
         let n = header.states.len() * alphabet.actions().len();
-        let rows = |name: &str| -> Result<Vec<Row>> {
-            let lengths = arrays.sized(name, arrays.u32s(&format!("refined_{name}_lengths"))?, n)?;
-            let columns = arrays.u32s(&format!("refined_{name}_columns"))?;
-            let all: usize = lengths.iter().map(|&length| length as usize).sum();
-            let columns = arrays.sized(name, columns, all)?;
-            let probabilities = arrays.sized(name, arrays.f64s(&format!("refined_{name}"))?, all)?;
-            let mut entries = columns.into_iter().map(|column| column as usize).zip(probabilities);
-            Ok(lengths.iter().map(|&length| entries.by_ref().take(length as usize).collect()).collect())
-        };
-        let (transitions, emissions) = (rows("transitions")?, rows("emissions")?);
-        let rewards = arrays.f64s("refined_rewards")?;
-        let named = arrays.sized("refined_reward_arguments", arrays.u32s("refined_reward_arguments")?, 4 * rewards.len())?;
-        let argument = |i: u32| (i != ANY).then_some(i as usize);
-        let rewards = named.chunks_exact(4).zip(rewards).map(|(x, reward)| RewardRule {
-            action: argument(x[0]),
-            from: argument(x[1]),
-            to: argument(x[2]),
-            observation: argument(x[3]),
-            reward,
-        });
-        let learned = Learned {
-            alphabet: alphabet.clone(),
-            states: header.states,
-            terminal: header.terminal,
-            transitions,
-            emissions,
-            rewards: rewards.collect(),
-        };
-        let pomdp = Pomdp::learned(learned).map_err(|e| arrays.damaged(&e.to_string()))?;
+        let LatentHeader { candidate, reward_sd, fading, reward_memory, states, terminal } = header;
+        let pomdp = read_pomdp("refined", PomdpHeader { candidate, states, terminal }, alphabet, arrays)?;
         let visits = arrays.sized("refined_visits", arrays.f64s("refined_visits")?, n)?;
-        let LatentHeader { candidate, reward_sd, fading, reward_memory, .. } = header;
         Ok(Latent { linear, pomdp, visits, reward_sd, fading, reward_memory, candidate })
     }
+}
+
+/// The part of a file header about a POMDP of a mixture.
+#[derive(Serialize, Deserialize)]
+pub(super) struct PomdpHeader {
+    pub(super) candidate: Candidate,
+    pub(super) states: Vec<String>,
+    pub(super) terminal: Vec<bool>,
+}
+
+impl PomdpHeader {
+    pub(super) fn of(candidate: Candidate, pomdp: &Pomdp) -> PomdpHeader {
+        let Learned { states, terminal, .. } = pomdp.to_learned();
+        PomdpHeader { candidate, states, terminal }
+    }
+}
+
+/// The arrays of a POMDP, whose names begin with `prefix`.
+pub(super) fn pomdp_arrays(prefix: &str, pomdp: &Pomdp) -> Vec<Array> {
+    let learned = pomdp.to_learned();
+    let mut arrays = Vec::new();
+    for (name, rows) in [("transitions", &learned.transitions), ("emissions", &learned.emissions)] {
+        let lengths: Vec<u32> = rows.iter().map(|row| row.len() as u32).collect();
+        let columns: Vec<u32> = rows.iter().flatten().map(|&(column, _)| column as u32).collect();
+        let probabilities: Vec<f64> = rows.iter().flatten().map(|&(_, p)| p).collect();
+        arrays.push(Array::u32s(format!("{prefix}_{name}_lengths"), &[lengths.len()], &lengths));
+        arrays.push(Array::u32s(format!("{prefix}_{name}_columns"), &[columns.len()], &columns));
+        arrays.push(Array::f64s(format!("{prefix}_{name}"), &[probabilities.len()], &probabilities));
+    }
+    let arguments = |rule: &RewardRule| [rule.action, rule.from, rule.to, rule.observation].map(|x| x.map_or(ANY, |x| x as u32));
+    let named: Vec<u32> = learned.rewards.iter().flat_map(arguments).collect();
+    let rewards: Vec<f64> = learned.rewards.iter().map(|rule| rule.reward).collect();
+    arrays.push(Array::u32s(format!("{prefix}_reward_arguments"), &[rewards.len(), 4], &named));
+    arrays.push(Array::f64s(format!("{prefix}_rewards"), &[rewards.len()], &rewards));
+    arrays
+}
+
+/// The POMDP that [`pomdp_arrays`] wrote.
+pub(super) fn read_pomdp(prefix: &str, header: PomdpHeader, alphabet: &Alphabet, arrays: &Arrays<'_>) -> Result<Pomdp> {
+    let n = header.states.len() * alphabet.actions().len();
+    let rows = |name: &str| -> Result<Vec<Row>> {
+        let lengths = arrays.sized(name, arrays.u32s(&format!("{prefix}_{name}_lengths"))?, n)?;
+        let columns = arrays.u32s(&format!("{prefix}_{name}_columns"))?;
+        let all: usize = lengths.iter().map(|&length| length as usize).sum();
+        let columns = arrays.sized(name, columns, all)?;
+        let probabilities = arrays.sized(name, arrays.f64s(&format!("{prefix}_{name}"))?, all)?;
+        let mut entries = columns.into_iter().map(|column| column as usize).zip(probabilities);
+        Ok(lengths.iter().map(|&length| entries.by_ref().take(length as usize).collect()).collect())
+    };
+    let (transitions, emissions) = (rows("transitions")?, rows("emissions")?);
+    let rewards = arrays.f64s(&format!("{prefix}_rewards"))?;
+    let arguments = format!("{prefix}_reward_arguments");
+    let named = arrays.sized(&arguments, arrays.u32s(&arguments)?, 4 * rewards.len())?;
+    let argument = |i: u32| (i != ANY).then_some(i as usize);
+    let rewards = named.chunks_exact(4).zip(rewards).map(|(x, reward)| RewardRule {
+        action: argument(x[0]),
+        from: argument(x[1]),
+        to: argument(x[2]),
+        observation: argument(x[3]),
+        reward,
+    });
+    let learned = Learned {
+        alphabet: alphabet.clone(),
+        states: header.states,
+        terminal: header.terminal,
+        transitions,
+        emissions,
+        rewards: rewards.collect(),
+    };
+    Pomdp::learned(learned).map_err(|e| arrays.damaged(&e.to_string()))
 }

@@ -111,6 +111,17 @@ impl Counter {
         self.add_at_most(MOST_COUNTS, f, episodes);
     }
 
+    /// Counts some steps of an episode, after their contexts in the whole episode.
+    pub(crate) fn add_range(&mut self, f: &Fingerprints, steps: &[ActionObservation], range: Range<usize>) {
+        let Counter { levels, pairs } = self;
+        pairs.clear();
+        pairs.extend(steps.iter().map(|&ao| f.pair(ao)));
+        for level in levels {
+            level.add(f, steps, pairs, range.clone());
+            level.shrink(MOST_COUNTS);
+        }
+    }
+
     fn add_at_most(&mut self, most: usize, f: &Fingerprints, episodes: &Episodes) {
         let Counter { levels, pairs } = self;
         pairs.clear();
@@ -119,7 +130,7 @@ impl Counter {
             let mut rest = &pairs[..];
             for z in episodes.iter() {
                 let (past, others) = rest.split_at(z.steps.len());
-                level.add(f, z.steps, past);
+                level.add(f, z.steps, past, 0..z.steps.len());
                 rest = others;
             }
             level.shrink(most);
@@ -162,10 +173,10 @@ impl Counter {
 }
 
 impl Level {
-    /// Counts the steps of an episode, whose fingerprints are `pairs`.
-    fn add(&mut self, f: &Fingerprints, steps: &[ActionObservation], pairs: &[u64]) {
+    /// Counts the steps `range` of an episode, whose fingerprints are `pairs`.
+    fn add(&mut self, f: &Fingerprints, steps: &[ActionObservation], pairs: &[u64], range: Range<usize>) {
         // After t steps, preceded by the start, a context can have up to t + 1 pairs.
-        for t in self.length.saturating_sub(1)..steps.len() {
+        for t in range.start.max(self.length.saturating_sub(1))..range.end {
             let past = pairs[..t].iter().rev().copied().chain([START]).take(self.length);
             let context = past.fold(bare(f, steps[t].action), extend);
             if begins_with_zeros(context, self.zeros) {
@@ -193,6 +204,17 @@ fn bare(f: &Fingerprints, a: Action) -> u64 {
     extend(EMPTY, f.action(a))
 }
 
+/// Counts of what followed a context.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Followers {
+    /// How often the observation in question did.
+    pub(crate) given: f64,
+    /// How often any observation did.
+    pub(crate) all: f64,
+    /// How many distinct observations did: T.
+    pub(crate) types: f64,
+}
+
 /// A trained back-off n-gram.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NGram {
@@ -212,9 +234,10 @@ impl NGram {
         self.length
     }
 
-    /// Turns `p`, the distribution to back off to, into P(o | a, past) for every o.
-    pub(crate) fn smooth(&self, f: &Fingerprints, past: &Past, a: Action, p: &mut [f64]) {
-        for key in past.contexts(f, a) {
+    /// Turns `p`, the distribution to back off to, into P(o | a, past) for every o, with contexts of
+    /// up to `length` pairs.
+    pub(crate) fn smooth(&self, f: &Fingerprints, past: &Past, length: usize, a: Action, p: &mut [f64]) {
+        for key in past.contexts(f, a).take(length.saturating_add(1)) {
             let Some(range) = self.counts_of(key) else { break };
             let types = range.len() as f64;
             self.add_counts(range, types, p);
@@ -222,33 +245,42 @@ impl NGram {
     }
 
     /// [`smooth`](Self::smooth) and [`weigh_whole_history`](Self::weigh_whole_history) for one
-    /// observation: the smoothed `p`, and how often the observation, and any observation, followed
-    /// the whole history, if that history was counted.
-    pub(crate) fn of_one(&self, f: &Fingerprints, past: &Past, ao: ActionObservation, mut p: f64) -> (f64, Option<[f64; 2]>) {
+    /// observation: the smoothed `p`, and what followed the whole history, if that history was
+    /// counted.
+    pub(crate) fn of_one(&self, f: &Fingerprints, past: &Past, ao: ActionObservation, mut p: f64) -> (f64, Option<Followers>) {
         let counts = |key: u64| {
             let range = self.counts_of(key)?;
             let given = range.clone().find(|&i| self.symbols[i] == ao.observation.0).map_or(0, |i| self.counts[i]);
             let all = self.counts[range.clone()].iter().map(|&n| f64::from(n)).sum::<f64>();
-            Some((range.len() as f64, f64::from(given), all))
+            Some(Followers { given: f64::from(given), all, types: range.len() as f64 })
         };
         for key in past.contexts(f, ao.action) {
-            let Some((types, given, all)) = counts(key) else { break };
+            let Some(Followers { given, all, types }) = counts(key) else { break };
             p = p * (types / (types + all)) + given / (types + all);
         }
         let whole = past.is_whole().then(|| past.contexts(f, ao.action).last()).flatten();
-        (p, whole.and_then(counts).map(|(_, given, all)| [given, all]))
+        (p, whole.and_then(counts))
     }
 
-    /// Uses `p`, weighted as `strength` observations, as the prior of the observation after the
-    /// whole history, if that history was counted.
+    /// Uses `p` as the prior of the observation after the whole history, if that history was
+    /// counted. It counts as `strength(T)` observations, with T the number of distinct observations
+    /// after the history.
     ///
     /// Unlike the counts of a shorter context, these counts estimate exactly the wanted
     /// distribution.
-    pub(crate) fn weigh_whole_history(&self, f: &Fingerprints, past: &Past, a: Action, strength: f64, p: &mut [f64]) {
+    pub(crate) fn weigh_whole_history(
+        &self,
+        f: &Fingerprints,
+        past: &Past,
+        a: Action,
+        strength: impl Fn(f64) -> f64,
+        p: &mut [f64],
+    ) {
         let key = past.is_whole().then(|| past.contexts(f, a).last()).flatten();
         if let Some(range) = key.and_then(|key| self.counts_of(key)) {
             let seen: f64 = p.iter().sum();
             p.iter_mut().for_each(|p| *p /= seen);
+            let strength = strength(range.len() as f64);
             self.add_counts(range, strength, p);
             p.iter_mut().for_each(|p| *p *= seen);
         }
@@ -299,13 +331,13 @@ mod tests {
         let ngram = counter.finish();
         let mut past = Past::new(1);
         let mut p = [0.5, 0.5];
-        ngram.smooth(&f, &past, Action(0), &mut p);
+        ngram.smooth(&f, &past, usize::MAX, Action(0), &mut p);
         // k = 0: n(x) = 2, n(y) = 1, T = 2: (2 + 2·½)/5, (1 + 2·½)/5; k = 1 after start, only x,
         // T = 1: (1 + .6)/2, .4/2
         assert!((p[0] - 0.8).abs() < 1e-15 && (p[1] - 0.2).abs() < 1e-15, "{p:?}");
         past.push(&f, ActionObservation::new(0, 0));
         let mut p = [0.5, 0.5];
-        ngram.smooth(&f, &past, Action(0), &mut p); // after x, T = 2: (1 + 2·.6)/4, (1 + 2·.4)/4
+        ngram.smooth(&f, &past, usize::MAX, Action(0), &mut p); // after x, T = 2: (1 + 2·.6)/4, (1 + 2·.4)/4
         assert!((p[0] - 0.55).abs() < 1e-15 && (p[1] - 0.45).abs() < 1e-15, "{p:?}");
     }
 
@@ -349,7 +381,7 @@ mod tests {
         let ngram = counter.finish();
         let smooth = |past: &Past| {
             let mut p = [0.5, 0.5];
-            ngram.smooth(&f, past, Action(0), &mut p);
+            ngram.smooth(&f, past, usize::MAX, Action(0), &mut p);
             p
         };
         let (mut unseen, mut gap) = (Past::new(3), Past::new(3));

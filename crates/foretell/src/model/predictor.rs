@@ -2,19 +2,25 @@
 
 use super::latent::Latent;
 use super::linear::Linear;
+use super::mixture::Mixture;
 use super::ngram::NGram;
 use super::params::{LearnParams, Weighting};
-use crate::data::{Action, ActionObservation, Alphabet, Fingerprints};
+use crate::data::{Action, ActionObservation, Alphabet, Fingerprints, Observation, ObservationSymbol};
 use crate::error::Result;
 
 /// The predictor of a model. A new kind is a variant here, a file beside this one, and one in
 /// `filter/`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Predictor {
+    /// The n-gram of the model.
+    NGram,
     /// A predictive state that is updated by operators.
     Linear(Linear),
     /// A belief over the states of a POMDP.
     Latent(Box<Latent>),
+    /// A mixture of the above. The first is the one whose states planners use: latent, otherwise
+    /// linear, otherwise the n-gram.
+    Mixture(Box<Predictor>, Mixture),
     /// The mean of several models.
     Ensemble(Ensemble),
 }
@@ -85,6 +91,11 @@ impl Model {
         Model { alphabet, origin, ngram, predictor, frequencies }
     }
 
+    /// A model that predicts by its n-gram.
+    pub(crate) fn ngram_alone(alphabet: Alphabet, origin: Origin, ngram: NGram) -> Model {
+        Model::new(alphabet, origin, ngram, Predictor::NGram)
+    }
+
     /// Its predictor.
     pub fn predictor(&self) -> &Predictor {
         &self.predictor
@@ -105,6 +116,16 @@ impl Model {
         &self.alphabet
     }
 
+    /// The observations that were seen after an action and are the same as a symbol but for the
+    /// reward that may be part of them.
+    pub fn observations_whatever_reward(&self, a: Action, symbol: &ObservationSymbol) -> Vec<Observation> {
+        let is_same = |o: Observation| {
+            let own = self.alphabet.symbol(o);
+            own == symbol || own.split_reward().is_some_and(|(plain, _)| plain == *symbol)
+        };
+        self.origin.pairs.iter().filter(|ao| ao.action == a).map(|ao| ao.observation).filter(|&o| is_same(o)).collect()
+    }
+
     /// The parameters it was learned with.
     pub fn params(&self) -> &LearnParams {
         &self.origin.params
@@ -116,16 +137,28 @@ impl Model {
     }
 
     /// The linear model: the model itself, or the one that its POMDP was refined from. For an
-    /// ensemble that of its first model.
+    /// ensemble that of its first model. `None` if the model is an n-gram.
     pub fn linear(&self) -> Option<&Linear> {
-        self.predictor.alone().linear()
+        match self.predictor.core() {
+            Predictor::Linear(linear) => Some(linear),
+            Predictor::Latent(latent) => Some(&latent.linear),
+            Predictor::NGram | Predictor::Mixture(..) | Predictor::Ensemble(_) => None,
+        }
+    }
+
+    /// The weights of the predictors, if it is a mixture. For an ensemble those of its first model.
+    pub fn mixture(&self) -> Option<&Mixture> {
+        match self.predictor.alone() {
+            Predictor::Mixture(_, mixture) => Some(mixture),
+            _ => None,
+        }
     }
 
     /// The POMDP of a refined model. For an ensemble that of its first model.
     pub fn latent(&self) -> Option<&Latent> {
-        match self.predictor.alone() {
+        match self.predictor.core() {
             Predictor::Latent(latent) => Some(latent),
-            Predictor::Linear(_) | Predictor::Ensemble(_) => None,
+            _ => None,
         }
     }
 
@@ -133,7 +166,7 @@ impl Model {
     pub fn ensemble(&self) -> Option<&Ensemble> {
         match &self.predictor {
             Predictor::Ensemble(ensemble) => Some(ensemble),
-            Predictor::Linear(_) | Predictor::Latent(_) => None,
+            _ => None,
         }
     }
 
@@ -146,7 +179,16 @@ impl Model {
         Model { predictor, ..self }
     }
 
-    /// The linear model that it was refined from; the model itself if it is linear or an ensemble.
+    /// The predictor of a mixture whose states planners use; any other model as it is.
+    pub fn without_mixture(self) -> Model {
+        let predictor = match self.predictor {
+            Predictor::Mixture(own, _) => *own,
+            other => other,
+        };
+        Model { predictor, ..self }
+    }
+
+    /// The linear model that it was refined from; any other model as it is.
     pub fn without_refinement(self) -> Model {
         let predictor = match self.predictor {
             Predictor::Latent(latent) => Predictor::Linear(latent.linear),
@@ -160,6 +202,12 @@ impl Model {
     pub fn transformed(&self, j: &[f64], j_inverse: &[f64]) -> Option<Model> {
         let Predictor::Linear(linear) = &self.predictor else { return None };
         Some(self.clone().with_predictor(Predictor::Linear(linear.transformed(j, j_inverse))))
+    }
+
+    /// The same with another number of episodes, where it was learned from pieces of them.
+    pub(crate) fn of_episodes(mut self, episodes: u64) -> Model {
+        self.origin.episodes = episodes;
+        self
     }
 
     /// The same origin and alphabet with another predictor.
@@ -202,11 +250,11 @@ impl Predictor {
         }
     }
 
-    fn linear(&self) -> Option<&Linear> {
-        match self {
-            Predictor::Linear(linear) => Some(linear),
-            Predictor::Latent(latent) => Some(&latent.linear),
-            Predictor::Ensemble(_) => None,
+    /// The predictor whose states planners use: never an ensemble or a mixture.
+    pub(super) fn core(&self) -> &Predictor {
+        match self.alone() {
+            Predictor::Mixture(own, _) => own,
+            simple => simple,
         }
     }
 }

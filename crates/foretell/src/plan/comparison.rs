@@ -72,7 +72,7 @@ fn by_ngram(ngram: &NGram, fingerprints: &Fingerprints, symbols: usize, length: 
     let mut sum = 0.0;
     for &ao in &z.steps {
         p.fill(1.0 / symbols as f64);
-        ngram.smooth(fingerprints, &past, ao.action, &mut p);
+        ngram.smooth(fingerprints, &past, usize::MAX, ao.action, &mut p);
         sum += p[ao.observation.index()].max(LEAST).ln();
         past.push(fingerprints, ao);
     }

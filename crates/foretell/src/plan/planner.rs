@@ -19,7 +19,7 @@ use crate::data::{Action, Alphabet, End, Trajectory};
 use crate::error::{Error, Result};
 use crate::log::Logs;
 use crate::math::Mean;
-use crate::model::{Model, PredictiveState};
+use crate::model::{Latent, Model, PredictiveState};
 use crate::parameters;
 use crate::pomdp::solve::{self, Gap, PointBased};
 use crate::rng::Seed;
@@ -72,8 +72,8 @@ pub enum Planner {
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Regressor {
     /// Trees if the model predicts better than the last steps do; a table if nothing predicts
-    /// better than the last step alone; otherwise the mean of both. Trees if the model was learned
-    /// from other logs
+    /// better than the last step alone; otherwise the mean of both, also if rewards depend on more
+    /// than the states of its POMDP. Trees if the model was learned from other logs
     Auto,
     /// Trees over states, as in the paper
     Trees,
@@ -213,12 +213,19 @@ pub fn plan(model: &Model, logs: &Logs, params: &PlanParams, progress: &mut dyn 
 /// [`plan`] on logged episodes over the model's alphabet.
 pub fn plan_on(model: &Model, episodes: &[Trajectory], params: &PlanParams, progress: &mut dyn FnMut(Round)) -> Result<Plan> {
     params.validate()?;
-    let model = &model.clone().without_ensemble();
+    let model = &model.clone().without_ensemble().without_mixture();
     let left_open = params.planner == Planner::Auto;
     let planner = if left_open { suited(model, episodes, params.window) } else { params.planner };
     let params = PlanParams { planner, ..params.clone() };
     match params.planner {
-        Planner::FittedQ if left_open => fitted(&model.clone().without_refinement(), episodes, params, progress),
+        Planner::FittedQ if left_open => {
+            let regressor = match params.regressor {
+                // What the states lack may depend on the time, which the table knows.
+                Regressor::Auto if model.latent().is_some_and(Latent::forgets_rewards) => Regressor::Mean,
+                given => given,
+            };
+            fitted(&model.clone().without_refinement(), episodes, PlanParams { regressor, ..params }, progress)
+        }
         Planner::Auto | Planner::FittedQ => fitted(model, episodes, params, progress),
         planner => solved(model, planner, params, progress),
     }

@@ -12,7 +12,8 @@ const BATCH: usize = 1 << 17;
 /// With fewer episodes than this none is held out.
 const LEAST_FOR_HOLDING_OUT: u64 = HELD_OUT;
 
-pub(super) struct Data<'a> {
+/// The episodes of refinement.
+pub(crate) struct Data<'a> {
     logs: &'a Logs,
     alphabet: Alphabet,
     kept: Option<Vec<Trajectory>>,
@@ -22,7 +23,7 @@ pub(super) struct Data<'a> {
 
 impl<'a> Data<'a> {
     /// Logs whose symbols must all be in the alphabet.
-    pub(super) fn new(logs: &'a Logs, alphabet: &Alphabet) -> Result<Data<'a>> {
+    pub(crate) fn new(logs: &'a Logs, alphabet: &Alphabet) -> Result<Data<'a>> {
         Data::with_room(logs, alphabet, MOST_KEPT)
     }
 
@@ -51,6 +52,11 @@ impl<'a> Data<'a> {
         }
         (data.kept, data.episodes, data.steps) = (kept, episodes, steps as u64);
         Ok(data)
+    }
+
+    /// Number of steps.
+    pub(crate) fn steps(&self) -> u64 {
+        self.steps
     }
 
     /// Calls `work` with all episodes in order, in blocks, with the number of the first of each

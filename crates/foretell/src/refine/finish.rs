@@ -40,24 +40,18 @@ struct Rewards {
     sums: Vec<f64>,
     /// Of each (a, s, s′): Σ b(s) b(s′), where rewards are regressed.
     products: Vec<f64>,
-    /// Of each (a, o′): count, sum, least and largest.
-    of_pair: Vec<(f64, f64, f64, f64)>,
     all: Mean,
-    /// Whether any step has a reward.
-    known: bool,
 }
 
 impl Rewards {
-    fn new(actions: usize, states: usize, symbols: usize) -> Rewards {
+    fn new(actions: usize, states: usize, are_regressed: bool) -> Rewards {
         let products = actions * states * states;
         Rewards {
-            products: vec![0.0; if products <= LARGEST_REGRESSION { products } else { 0 }],
+            products: vec![0.0; if are_regressed && products <= LARGEST_REGRESSION { products } else { 0 }],
             visits: vec![0.0; actions * states],
             rewarded: vec![0.0; actions * states],
             sums: vec![0.0; actions * states],
-            of_pair: vec![(0.0, 0.0, f64::INFINITY, f64::NEG_INFINITY); actions * symbols],
             all: Mean::default(),
-            known: false,
         }
     }
 
@@ -66,11 +60,36 @@ impl Rewards {
         self.rewarded.iter_mut().zip(&other.rewarded).for_each(|(x, y)| *x += y);
         self.sums.iter_mut().zip(&other.sums).for_each(|(x, y)| *x += y);
         self.products.iter_mut().zip(&other.products).for_each(|(x, y)| *x += y);
-        for (x, y) in self.of_pair.iter_mut().zip(&other.of_pair) {
-            *x = (x.0 + y.0, x.1 + y.1, x.2.min(y.2), x.3.max(y.3));
-        }
         self.all.merge(&other.all);
-        self.known |= other.known;
+    }
+}
+
+/// The least and the largest reward of each pair (a, o′).
+struct PairRewards(Vec<(f64, f64)>);
+
+impl PairRewards {
+    fn of(data: &Data<'_>, actions: usize, symbols: usize) -> Result<PairRewards> {
+        let mut pairs = vec![(f64::INFINITY, f64::NEG_INFINITY); actions * symbols];
+        data.each(|_, episodes| {
+            for z in episodes {
+                for (ao, reward) in z.steps.iter().zip(&z.rewards) {
+                    let Some(reward) = *reward else { continue };
+                    let pair = &mut pairs[ao.action.index() * symbols + ao.observation.index()];
+                    *pair = (pair.0.min(reward), pair.1.max(reward));
+                }
+            }
+        })?;
+        Ok(PairRewards(pairs))
+    }
+
+    /// Whether any step has a reward.
+    fn are_known(&self) -> bool {
+        self.0.iter().any(|(least, largest)| least <= largest)
+    }
+
+    /// Whether action and observation determine the reward.
+    fn are_determined(&self) -> bool {
+        self.0.iter().all(|(least, largest)| largest - least <= SAME_REWARD)
     }
 }
 
@@ -87,14 +106,15 @@ pub(super) struct Fitted {
 /// these determine them, otherwise to pairs of action and state.
 pub(super) fn pomdp(model: &Model, data: &Data<'_>, latent: &Latent) -> Result<Fitted> {
     let (actions, states, symbols) = (latent.actions, latent.layout.states, latent.unigram().len());
-    let rewards = rewards(data, latent, symbols)?;
+    let pairs = PairRewards::of(data, actions, symbols)?;
+    let rewards = rewards(data, latent, pairs.are_known() && !pairs.are_determined())?;
     let terminal: Vec<bool> = ends(model, latent);
     let mut learned = Learned {
         alphabet: model.alphabet().clone(),
         states: names(model, latent),
         transitions: Vec::with_capacity(actions * states),
         emissions: latent.emission_rows(),
-        rewards: rules(&rewards, actions, states, symbols),
+        rewards: rules(&pairs, &rewards, actions, states),
         terminal,
     };
     let surprises = surprises(data, latent, &learned.rewards)?;
@@ -110,10 +130,9 @@ pub(super) fn pomdp(model: &Model, data: &Data<'_>, latent: &Latent) -> Result<F
         }
     }
     // No transition leads to the start, so its emission is never seen: any symbol that does not end
-    // the episode.
+    // the episode, if there is one.
     let going_on = model.alphabet().observations().iter().position(|o| !o.terminal);
-    learned.emissions[START] =
-        going_on.map_or(latent.unigram().iter().copied().enumerate().take(1).collect(), |o| vec![(o, 1.0)]);
+    learned.emissions[START] = vec![(going_on.unwrap_or(0), 1.0)];
     let reward_sd = rewards.all.sd();
     let mut visits = rewards.visits;
     if latent.is_sparse() {
@@ -167,19 +186,17 @@ fn add_elsewhere(learned: &mut Learned, latent: &Latent, visits: &[f64]) -> Vec<
     all_visits
 }
 
-fn rewards(data: &Data<'_>, latent: &Latent, symbols: usize) -> Result<Rewards> {
+fn rewards(data: &Data<'_>, latent: &Latent, are_regressed: bool) -> Result<Rewards> {
     let states = latent.layout.states;
-    let empty = Rewards::new(latent.actions, states, symbols);
+    let empty = Rewards::new(latent.actions, states, are_regressed);
     let mut lanes: Vec<(Rewards, Lane)> = (0..LANES).map(|_| (empty.clone(), latent.lane())).collect();
     data.each(|first, episodes| {
         lanes.par_iter_mut().enumerate().for_each(|(l, (sums, lane))| {
             for (_, z) in (first..).zip(episodes).filter(|(i, _)| *i % LANES as u64 == l as u64) {
                 latent.track(&z.steps, lane, |t, set, belief| {
-                    let ao = z.steps[t];
-                    let a = ao.action.index();
+                    let a = z.steps[t].action.index();
                     set.iter().zip(belief).for_each(|(&s, p)| sums.visits[a * states + s as usize] += p);
                     let Some(reward) = z.rewards.get(t).copied().flatten() else { return };
-                    sums.known = true;
                     sums.all.add(reward);
                     for (&s, p) in set.iter().zip(belief) {
                         let i = a * states + s as usize;
@@ -189,8 +206,6 @@ fn rewards(data: &Data<'_>, latent: &Latent, symbols: usize) -> Result<Rewards> 
                             set.iter().zip(belief).for_each(|(&next, q)| products[next as usize] += p * q);
                         }
                     }
-                    let pair = &mut sums.of_pair[a * symbols + ao.observation.index()];
-                    *pair = (pair.0 + 1.0, pair.1 + reward, pair.2.min(reward), pair.3.max(reward));
                 });
             }
         });
@@ -285,18 +300,16 @@ fn surprises(data: &Data<'_>, latent: &Latent, rules: &[RewardRule]) -> Result<S
     Ok(all)
 }
 
-fn rules(rewards: &Rewards, actions: usize, states: usize, symbols: usize) -> Vec<RewardRule> {
-    if !rewards.known {
-        return Vec::new();
-    }
-    let by_pair = rewards.of_pair.iter().all(|&(n, _, least, largest)| n == 0.0 || largest - least <= SAME_REWARD);
+fn rules(pairs: &PairRewards, rewards: &Rewards, actions: usize, states: usize) -> Vec<RewardRule> {
     let mut rules = Vec::new();
-    for a in 0..actions {
-        if by_pair {
-            for (o, &(n, _, reward, _)) in rewards.of_pair[a * symbols..(a + 1) * symbols].iter().enumerate() {
-                if n > 0.0 && reward != 0.0 {
-                    rules.push(RewardRule { action: Some(a), observation: Some(o), reward, ..RewardRule::default() });
-                }
+    if !pairs.are_known() {
+        return rules;
+    }
+    for (a, of_action) in pairs.0.chunks_exact(pairs.0.len() / actions).enumerate() {
+        if pairs.are_determined() {
+            for (o, &(reward, _)) in of_action.iter().enumerate().filter(|(_, (reward, _))| reward.is_finite() && *reward != 0.0)
+            {
+                rules.push(RewardRule { action: Some(a), observation: Some(o), reward, ..RewardRule::default() });
             }
             continue;
         }

@@ -37,7 +37,7 @@ pub(super) struct FirstLook {
 
 impl FirstLook {
     /// Before the first episode.
-    pub(super) fn new(model: &Model) -> Result<FirstLook> {
+    fn new(model: &Model) -> Result<FirstLook> {
         let symbols = model.alphabet().observations().len();
         let dim = model.linear().map(Linear::rank).ok_or_else(|| {
             Error::data("the model is not linear, and only linear models can be refined", "learn a linear model first")
@@ -45,19 +45,17 @@ impl FirstLook {
         Ok(FirstLook { dim, triples: FxHashSet::default(), seen: vec![0.0; symbols], sample: Vec::new() })
     }
 
+    /// One pass over all episodes.
+    pub(super) fn of(model: &Model, data: &Data<'_>) -> Result<FirstLook> {
+        let mut first_look = FirstLook::new(model)?;
+        data.each(|first, episodes| first_look.add(model, data, first, episodes))?;
+        Ok(first_look)
+    }
+
     /// Adds a block of episodes, whose first has the number `first`.
-    pub(super) fn add(&mut self, model: &Model, data: &Data<'_>, first: u64, episodes: &[Trajectory]) {
-        let (dim, start) = (self.dim, self.seen.len() as u32);
-        for (i, z) in (first..).zip(episodes) {
-            let mut before = start;
-            for ao in &z.steps {
-                self.triples.insert((ao.action.0, before, ao.observation.0));
-                before = ao.observation.0;
-                if !data.is_held_out(i) {
-                    self.seen[ao.observation.index()] += 1.0;
-                }
-            }
-        }
+    fn add(&mut self, model: &Model, data: &Data<'_>, first: u64, episodes: &[Trajectory]) {
+        let dim = self.dim;
+        add_symbols(data, first, episodes, &mut self.triples, &mut self.seen);
         let every = data.steps.div_ceil(SAMPLE);
         let is_taken = |(i, _): &(u64, &Trajectory)| !data.is_held_out(*i) && i.is_multiple_of(every);
         let taken: Vec<&Trajectory> = (first..).zip(episodes).filter(is_taken).map(|(_, z)| z).collect();
@@ -75,8 +73,8 @@ impl FirstLook {
         ));
     }
 
-    /// The first estimate of a candidate.
-    pub(super) fn latent(&self, model: &Model, candidate: Candidate) -> Result<Latent> {
+    /// The first estimate of a candidate; `seed` is that of its clusters.
+    pub(super) fn latent(&self, model: &Model, candidate: Candidate, seed: Seed) -> Result<Latent> {
         let alphabet = model.alphabet();
         // At most as many states as there are steps to distinguish them.
         let steps: usize = self.sample.iter().map(|(steps, _)| steps.len()).sum();
@@ -86,26 +84,29 @@ impl FirstLook {
             StateLayout::Modes => {
                 let layout = Layout::modes(alphabet, MODES);
                 check_size(layout.states, actions, layout.most_transitions(&self.triples))?;
-                let hard = self.modes_in_turn(&layout, Seed(model.params().seed).stream("modes"));
+                let hard = self.modes_in_turn(&layout, seed.stream("modes"));
                 (layout, hard)
             }
             StateLayout::Owned | StateLayout::Auto => {
                 let layout = Layout::owned(alphabet, &self.seen, states);
                 check_size(layout.states, actions, layout.most_transitions(&self.triples))?;
-                let hard = self.owned(model, &layout);
+                let hard = self.owned(&layout, seed.stream("clusters"));
                 (layout, hard)
             }
             StateLayout::Free | StateLayout::Dense => {
                 check_size(states, actions, states.saturating_mul(states))?;
-                if candidate.layout == StateLayout::Free { self.free(model, states) } else { self.dense(model, states) }
+                match candidate.layout {
+                    StateLayout::Free => self.free(model, states, seed.stream("clusters")),
+                    _ => self.dense(model, states, seed.stream("dense")),
+                }
             }
         };
         Ok(Latent::new(layout, actions, &hard, &self.triples, &self.seen))
     }
 
     /// Predictive states clustered within each class of the last observation.
-    fn owned(&self, model: &Model, layout: &Layout) -> HardCounts {
-        let (dim, seed) = (self.dim, Seed(model.params().seed).stream("clusters"));
+    fn owned(&self, layout: &Layout, seed: Seed) -> HardCounts {
+        let dim = self.dim;
         let mut points: Vec<Vec<f32>> = vec![Vec::new(); self.seen.len()];
         for (steps, states) in &self.sample {
             for (ao, state) in steps.iter().zip(states.chunks_exact(dim)) {
@@ -126,7 +127,7 @@ impl FirstLook {
     }
 
     /// Predictive states clustered regardless of the observation, except where it ends the episode.
-    fn free(&self, model: &Model, states: usize) -> (Layout, HardCounts) {
+    fn free(&self, model: &Model, states: usize, seed: Seed) -> (Layout, HardCounts) {
         let (dim, alphabet) = (self.dim, model.alphabet());
         let ends = |ao: &ActionObservation| alphabet.is_terminal(ao.observation);
         let mut points = Vec::new();
@@ -134,7 +135,7 @@ impl FirstLook {
             let going_on = steps.iter().zip(all.chunks_exact(dim)).filter(|(ao, _)| !ends(ao));
             going_on.for_each(|(_, state)| points.extend_from_slice(state));
         }
-        let centres = cluster::centres(&points, dim, states, Seed(model.params().seed).stream("clusters"));
+        let centres = cluster::centres(&points, dim, states, seed);
         let found = (centres.len() / dim).max(1);
         // The states of symbols that end episodes come after all others.
         let mut last = found as u32;
@@ -173,9 +174,9 @@ impl FirstLook {
     }
 
     /// States drawn at random.
-    fn dense(&self, model: &Model, states: usize) -> (Layout, HardCounts) {
+    fn dense(&self, model: &Model, states: usize, seed: Seed) -> (Layout, HardCounts) {
         let alphabet = model.alphabet();
-        let mut rng = Seed(model.params().seed).stream("dense").rng();
+        let mut rng = seed.rng();
         let layout = Layout::free(alphabet, states, |_, _| 1.0);
         let mut hard = HardCounts::default();
         for (steps, _) in &self.sample {
@@ -212,6 +213,27 @@ impl FirstLook {
             counts.add(steps, &states);
         }
         counts
+    }
+}
+
+/// All pairs of symbols seen in sequence, and how often each of the symbols was seen.
+pub(super) fn symbols(data: &Data<'_>, symbols: usize) -> Result<(FxHashSet<Triple>, Vec<f64>)> {
+    let (mut triples, mut seen) = (FxHashSet::default(), vec![0.0; symbols]);
+    data.each(|first, episodes| add_symbols(data, first, episodes, &mut triples, &mut seen))?;
+    Ok((triples, seen))
+}
+
+/// Adds the symbols of a block of episodes, whose first has the number `first`.
+fn add_symbols(data: &Data<'_>, first: u64, episodes: &[Trajectory], triples: &mut FxHashSet<Triple>, seen: &mut [f64]) {
+    for (i, z) in (first..).zip(episodes) {
+        let mut before = seen.len() as u32;
+        for ao in &z.steps {
+            triples.insert((ao.action.0, before, ao.observation.0));
+            before = ao.observation.0;
+            if !data.is_held_out(i) {
+                seen[ao.observation.index()] += 1.0;
+            }
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The M-step: the most probable parameters given expected counts and priors.
 
 use super::expect::Lane;
-use super::latent::Latent;
+use super::latent::{HardCounts, Latent};
 use super::layout::Ownership;
 
 /// The prior of T(· | a, s) counts as this many steps.
@@ -14,6 +14,14 @@ const MODE_PRIOR: f64 = 1.0;
 impl Latent {
     /// The most probable parameters given the expected counts of all lanes.
     pub(super) fn maximise(&mut self, lanes: &[Lane]) {
+        self.maximise_transitions(self.transition_counts(lanes));
+        let counts = self.emission_counts(lanes);
+        self.maximise_emissions(&counts);
+        self.pack();
+    }
+
+    /// The expected number of each transition, in the order of `t`.
+    fn transition_counts(&self, lanes: &[Lane]) -> Vec<f64> {
         let mut counts = vec![0.0; self.t.len()];
         for block in &self.blocks {
             let rows = block.places.chunks_exact(block.used).zip((block.first..).step_by(block.width));
@@ -23,13 +31,32 @@ impl Latent {
                 }
             }
         }
-        self.maximise_transitions(counts);
+        counts
+    }
+
+    /// The expected number of emissions of each symbol, along its active set.
+    fn emission_counts(&self, lanes: &[Lane]) -> Vec<Vec<f64>> {
         let summed = |o: usize| -> Vec<f64> {
             (0..self.layout.active[o].len()).map(|i| lanes.iter().map(|lane| lane.emissions[o][i]).sum()).collect()
         };
-        let counts: Vec<Vec<f64>> = (0..self.layout.active.len()).map(summed).collect();
-        self.maximise_emissions(&counts);
-        self.pack();
+        (0..self.layout.active.len()).map(summed).collect()
+    }
+
+    /// The counts that the E-step expects, by state and symbol.
+    pub(super) fn expected_counts(&self, lanes: &[Lane]) -> HardCounts {
+        let mut counts = HardCounts::default();
+        let transitions = self.transition_counts(lanes);
+        for (a, of_action) in (0..).zip(transitions.chunks_exact(self.columns.len())) {
+            for (s, row) in (0..).zip(self.starts.windows(2)) {
+                let row = row[0]..row[1];
+                let entries = self.columns[row.clone()].iter().zip(&of_action[row]).filter(|(_, n)| **n > 0.0);
+                counts.transitions.extend(entries.map(|(&next, &n)| ((a, s, next), n)));
+            }
+        }
+        for (o, (active, emitted)) in (0..).zip(self.layout.active.iter().zip(self.emission_counts(lanes))) {
+            counts.emissions.extend(active.iter().zip(emitted).map(|(&s, n)| ((s, o), n)));
+        }
+        counts
     }
 
     pub(super) fn maximise_transitions(&mut self, counts: Vec<f64>) {

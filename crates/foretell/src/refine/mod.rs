@@ -26,5 +26,7 @@ mod saved;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use data::Data;
 pub use params::{RefineOverrides, RefineParams, StateCount};
+pub(crate) use refinement::FittedStates;
 pub use refinement::{EmRound, Refinement, refine};

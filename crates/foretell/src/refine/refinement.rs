@@ -6,13 +6,14 @@ use serde::Serialize;
 use super::data::Data;
 use super::expect::{LANES, Lane};
 use super::finish::Fitted;
-use super::first_look::FirstLook;
+use super::first_look::{self, FirstLook};
 use super::latent::Latent;
 use super::layout::MODES;
 use crate::data::{HELD_OUT, Trajectory};
 use crate::error::Result;
 use crate::log::Logs;
 use crate::model::{Latent as LatentModel, Model, Predictor};
+use crate::rng::Seed;
 use crate::stop::StopReason;
 use crate::store::Checkpoint;
 
@@ -20,6 +21,8 @@ use super::finish;
 use super::params::{RefineParams, StateCount};
 use crate::model::{Candidate, StateLayout};
 
+/// The name of its part in a checkpoint.
+const PART: &str = "refinement";
 /// Candidates are compared on one of this many episodes, but on at least `LEAST_TRIAL` steps. If
 /// that includes all episodes, each candidate is fitted in full.
 const TRIAL_SHARE: u64 = 8;
@@ -30,6 +33,9 @@ const TRIAL_ROUNDS: usize = 10;
 /// all fitted in full: a share of the episodes hardly shows which is better, and the order may
 /// change with the number of episodes.
 const CLOSE: f64 = 0.005;
+/// Candidates that are behind the best by more than this, in nats per held-out step, add nothing to
+/// a mixture with it.
+const FAR: f64 = 0.05;
 /// Most rounds of EM if no episode can be held out.
 const UNJUDGED_ROUNDS: usize = 5;
 /// Rounds of EM on all episodes, after held-out ones have decided.
@@ -74,11 +80,15 @@ pub struct Refinement<'a> {
     pub(super) tried: Vec<(Candidate, f64)>,
     /// The best candidate fitted so far.
     pub(super) leader: Option<Fit>,
+    /// Other fits in full; only if they are wanted.
+    pub(super) rivals: Option<Vec<Fit>>,
+    /// How often the best candidate is still to be fitted again from other clusters.
+    pub(super) restarts: u64,
     pub(super) fit: Option<Fit>,
     pub(super) done: bool,
     pub(super) trace: Vec<EmRound>,
-    /// Where its state is saved, and the name of its part.
-    pub(super) checkpoint: Option<(&'a mut Checkpoint, &'a str)>,
+    /// Where its state is saved.
+    pub(super) checkpoint: Option<&'a mut Checkpoint>,
 }
 
 /// A latent model being fitted.
@@ -110,11 +120,11 @@ impl<'a> Refinement<'a> {
         Refinement::over(model, Data::new(logs, model.alphabet())?, params)
     }
 
-    pub(super) fn over(model: &Model, data: Data<'a>, params: &RefineParams) -> Result<Refinement<'a>> {
+    /// The same on logs that were read already.
+    pub(crate) fn over(model: &Model, data: Data<'a>, params: &RefineParams) -> Result<Refinement<'a>> {
         params.validate()?;
-        let model = model.clone().without_ensemble().without_refinement();
-        let mut first_look = FirstLook::new(&model)?;
-        data.each(|first, episodes| first_look.add(&model, &data, first, episodes))?;
+        let model = model.clone().without_ensemble().without_mixture().without_refinement();
+        let first_look = FirstLook::of(&model, &data)?;
         let mut waiting = candidates(&model, params);
         let mut params = params.clone();
         if !data.holds_out() {
@@ -134,6 +144,8 @@ impl<'a> Refinement<'a> {
             every,
             tried: Vec::new(),
             leader: None,
+            rivals: None,
+            restarts: 0,
             fit: None,
             done: false,
             trace: Vec::new(),
@@ -143,16 +155,11 @@ impl<'a> Refinement<'a> {
 
     /// Resumes from a checkpoint if it has this part, and saves to it after rounds when a save is
     /// due.
-    pub fn checkpointed(self, checkpoint: &'a mut Checkpoint) -> Result<Refinement<'a>> {
-        self.checkpointed_as("refinement", checkpoint)
-    }
-
-    /// The same for a checkpoint with several refinements.
-    pub(crate) fn checkpointed_as(mut self, part: &'a str, checkpoint: &'a mut Checkpoint) -> Result<Refinement<'a>> {
-        if let Some(bytes) = checkpoint.load(part)? {
-            self.restore(&bytes, &checkpoint.path(part).display().to_string())?;
+    pub fn checkpointed(mut self, checkpoint: &'a mut Checkpoint) -> Result<Refinement<'a>> {
+        if let Some(bytes) = checkpoint.load(PART)? {
+            self.restore(&bytes, &checkpoint.path(PART).display().to_string())?;
         }
-        self.checkpoint = Some((checkpoint, part));
+        self.checkpoint = Some(checkpoint);
         Ok(self)
     }
 
@@ -167,35 +174,58 @@ impl<'a> Refinement<'a> {
     }
 
     fn save_if_due(&mut self) -> Result<()> {
-        let is_due = self.checkpoint.as_mut().is_some_and(|(checkpoint, _)| checkpoint.is_due());
+        let is_due = self.checkpoint.as_mut().is_some_and(|checkpoint| checkpoint.is_due());
         let bytes = is_due.then(|| self.to_bytes());
-        self.checkpoint.iter_mut().zip(bytes).try_for_each(|((checkpoint, part), bytes)| checkpoint.save(part, &bytes))
+        self.checkpoint.iter_mut().zip(bytes).try_for_each(|(checkpoint, bytes)| checkpoint.save(PART, &bytes))
+    }
+
+    /// Keeps all fits for [`Refinement::into_fits`], and fits the best candidate again from other
+    /// clusters, so many times.
+    pub(crate) fn keeping_rivals(self, restarts: u64) -> Refinement<'a> {
+        Refinement { rivals: Some(Vec::new()), restarts, ..self }
+    }
+
+    /// The best candidate and up to `others` that come close to it, with the parameters that were
+    /// best on held-out episodes, best first; and the logs.
+    pub(crate) fn into_fits(self, others: usize) -> (Vec<FittedStates>, Data<'a>) {
+        let Some(leader) = self.leader else { return (Vec::new(), self.data) };
+        let mut fits = self.rivals.unwrap_or_default();
+        fits.retain(|fit| fit.judged > leader.judged - FAR);
+        fits.sort_by(|x, y| y.judged.total_cmp(&x.judged));
+        fits.truncate(others);
+        fits.insert(0, leader);
+        let fitted = |Fit { candidate, best, gained, .. }| FittedStates { candidate, latent: best, rounds: gained.1 };
+        (fits.into_iter().map(fitted).collect(), self.data)
     }
 
     /// The refined model. Held-out episodes, which are no longer needed for comparison, are learned
     /// from too.
     pub fn finish(self) -> Result<Model> {
-        let Some(Fit { mut best, candidate, .. }) = self.leader.or(self.fit) else { return Ok(self.model) };
-        for _ in 0..LAST_ROUNDS {
-            let all = Share { every: 1, is_held_out: &|_| false };
-            best.maximise(&expect(&best, &self.data, &all)?.training);
-        }
-        let Fitted { pomdp, visits, reward_sd, fading, reward_memory } = finish::pomdp(&self.model, &self.data, &best)?;
-        let linear = self.model.linear().expect("the first look was taken with it").clone();
-        let latent = LatentModel { linear, pomdp, visits, reward_sd, fading, reward_memory, candidate };
+        let Some(Fit { best, candidate, gained, .. }) = self.leader.or(self.fit) else { return Ok(self.model) };
+        let mut fitted = FittedStates { candidate, latent: best, rounds: gained.1 };
+        fitted.continue_on(&self.data, LAST_ROUNDS)?;
+        let latent = fitted.model(&self.model, &self.data)?;
         Ok(self.model.with_predictor(Predictor::Latent(Box::new(latent))))
     }
 
     /// The next candidate. After the last one, if all were compared on a share of the episodes, the
-    /// best are fitted in full.
+    /// best are fitted in full; then the best of all is fitted again, if that is wanted.
     fn next_fit(&mut self) -> Result<Option<Fit>> {
         if self.waiting.is_empty() && self.every > 1 {
             self.waiting = finalists(&self.tried);
             self.leader = None;
             self.every = 1;
         }
-        let Some(candidate) = self.waiting.pop() else { return Ok(None) };
-        let latent = self.first_look.latent(&self.model, candidate)?;
+        let seed = Seed(self.model.params().seed);
+        let (candidate, seed) = match (self.waiting.pop(), &self.leader) {
+            (Some(candidate), _) => (candidate, seed),
+            (None, Some(leader)) if self.restarts > 0 => {
+                self.restarts -= 1;
+                (leader.candidate, seed.stream("restarts").index(self.restarts))
+            }
+            _ => return Ok(None),
+        };
+        let latent = self.first_look.latent(&self.model, candidate, seed)?;
         Ok(Some(Fit::new(candidate, latent, self.every > 1)))
     }
 
@@ -228,10 +258,59 @@ impl<'a> Refinement<'a> {
         if fit.trial {
             self.tried.push((fit.candidate, fit.judged));
         }
-        if self.leader.as_ref().is_none_or(|leader| fit.judged > leader.judged) {
-            self.leader = Some(fit);
+        let beaten = match &self.leader {
+            Some(leader) if fit.judged <= leader.judged => Some(fit),
+            _ => self.leader.replace(fit),
+        };
+        if let (Some(rivals), Some(beaten)) = (&mut self.rivals, beaten) {
+            rivals.extend(Some(beaten).filter(|fit| !fit.trial));
         }
         Ok(Some(round))
+    }
+}
+
+/// The fitted parameters of a candidate.
+#[derive(Clone, Debug)]
+pub(crate) struct FittedStates {
+    pub(crate) candidate: Candidate,
+    latent: Latent,
+    /// Rounds of EM after which held-out episodes were predicted best.
+    pub(crate) rounds: usize,
+}
+
+impl FittedStates {
+    /// Number of states.
+    pub(crate) fn size(&self) -> usize {
+        self.latent.layout.states
+    }
+
+    /// Continues EM on all episodes.
+    pub(crate) fn continue_on(&mut self, data: &Data<'_>, rounds: usize) -> Result<()> {
+        let all = Share { every: 1, is_held_out: &|_| false };
+        for _ in 0..rounds {
+            let expected = expect(&self.latent, data, &all)?;
+            self.latent.maximise(&expected.training);
+        }
+        Ok(())
+    }
+
+    /// The same states with room for symbols that follow each other in `more` and did not in `data`,
+    /// over the same alphabet, and a few rounds of EM on `more`.
+    pub(crate) fn extended(&self, data: &Data<'_>, more: &Data<'_>) -> Result<FittedStates> {
+        let all = Share { every: 1, is_held_out: &|_| false };
+        let hard = self.latent.expected_counts(&expect(&self.latent, data, &all)?.training);
+        let (triples, seen) = first_look::symbols(more, self.latent.unigram().len())?;
+        let latent = Latent::new(self.latent.layout.clone(), self.latent.actions, &hard, &triples, &seen);
+        let mut fitted = FittedStates { candidate: self.candidate, latent, rounds: self.rounds };
+        fitted.continue_on(more, LAST_ROUNDS)?;
+        Ok(fitted)
+    }
+
+    /// The POMDP with the linear model that it was refined from; rewards are those of the episodes.
+    pub(crate) fn model(&self, model: &Model, data: &Data<'_>) -> Result<LatentModel> {
+        let Fitted { pomdp, visits, reward_sd, fading, reward_memory } = finish::pomdp(model, data, &self.latent)?;
+        let linear = model.linear().expect("the first look was taken with it").clone();
+        Ok(LatentModel { linear, pomdp, visits, reward_sd, fading, reward_memory, candidate: self.candidate })
     }
 }
 

@@ -7,6 +7,7 @@ use super::latent::Latent;
 use super::refinement::{EmRound, Fit, Refinement};
 use crate::error::Result;
 use crate::model::Candidate;
+use crate::rng::Seed;
 use crate::stop::StopReason;
 use crate::store::AGAIN;
 use crate::store::tensors::{self, Array, Arrays, Kind};
@@ -65,7 +66,9 @@ impl Refinement<'_> {
         let (header, arrays): (Header, _) = Arrays::open(REFINEMENT, bytes, file)?;
         let tried = arrays.sized("tried", arrays.f64s("tried")?, header.tried.len())?;
         let trace = arrays.sized("trace", arrays.f64s("trace")?, 3 * header.trace.len())?;
-        let read = |name: &str, fit: FitHeader| fit.read(name, &arrays, self.first_look.latent(&self.model, fit.candidate)?);
+        let seed = Seed(self.model.params().seed);
+        let read =
+            |name: &str, fit: FitHeader| fit.read(name, &arrays, self.first_look.latent(&self.model, fit.candidate, seed)?);
         self.leader = header.leader.map(|fit| read("leader", fit)).transpose()?;
         self.fit = header.fit.map(|fit| read("fit", fit)).transpose()?;
         self.tried = header.tried.into_iter().zip(tried).collect();

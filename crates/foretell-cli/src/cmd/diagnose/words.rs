@@ -4,7 +4,9 @@
 use std::cmp::Ordering;
 
 use foretell::History;
-use foretell::judge::diagnose::{ActionCoverage, Coverage, Diagnosis, MatrixSparsity, Spectrum, StepScore};
+use foretell::judge::diagnose::{
+    ActionCoverage, Coverage, Diagnosis, MatrixSparsity, Memory, MemoryVerdict, Spectrum, StepScore,
+};
 
 use crate::report::{count, percent, plural, table};
 
@@ -35,9 +37,10 @@ pub fn of(found: &Diagnosis) -> String {
     let blocks = [
         about,
         coverage(&found.coverage),
+        memory(found.memory.as_ref()),
         sparsity(found),
         projection(found),
-        spectrum(&found.spectrum, p.rank),
+        spectrum(found),
         by_step(&found.by_step, found.ngram_length),
         decay(found),
         propagation(found),
@@ -176,14 +179,75 @@ fn whole(x: f64) -> String {
     count(x.round() as u64)
 }
 
-fn spectrum(s: &Spectrum, used: usize) -> String {
-    let title = "supported rank";
-    let Some(rank) = s.rank else {
-        return format!("{title}\n  A single episode cannot separate signal from noise: give more episodes.");
+/// Whether past steps help to predict.
+fn memory(memory: Option<&Memory>) -> String {
+    let title = "memory";
+    let Some(m) = memory else {
+        return format!(
+            "{title}\n  Too few steps to tell whether past steps help to predict: at least 30 episodes, or about 200 steps, are needed."
+        );
     };
+    let gain = format!("{:+.3} ± {:.3} nats per step", m.gain, m.half_width);
+    let verdict = match m.verdict {
+        MemoryVerdict::Helps => format!("Past steps help to predict: {gain}."),
+        MemoryVerdict::NoEvidence => format!("No evidence that past steps help to predict: {gain}."),
+        MemoryVerdict::Unclear => {
+            format!(
+                "It cannot be told whether past steps help to predict: {gain}. The interval includes zero and gains that matter. Add logs."
+            )
+        }
+    };
+    let ngram = if m.length == 1 { "the last step".into() } else { format!("the last {} steps", m.length) };
+    let parts = match m.blocks {
+        true => format!("{} of the episodes", plural(m.parts as u64, "block")),
+        false => plural(m.parts as u64, "episode"),
+    };
+    format!(
+        "{title}\n  {verdict}\n  (gain in held-out ln P(o ‖ a) of an n-gram of {ngram} over the action alone, with its 95 % interval over {parts}, {};\n  \
+         five-fold cross-validation)",
+        plural(m.steps as u64, "step")
+    )
+}
+
+/// What is said where the spectrum supports no rank.
+fn no_rank(found: &Diagnosis) -> String {
+    let reason = match found.spectrum.floor.first() {
+        None => "Too few steps to estimate the noise in the spectrum.".to_string(),
+        Some(floor) if found.spectrum.whitened => format!(
+            "No direction but the mean is above the noise: with so few steps for this many dimensions, noise alone can give correlations of {:.2}.",
+            floor.value
+        ),
+        Some(_) => "No direction but the mean is above the noise.".to_string(),
+    };
+    let helps = found.memory.is_some_and(|m| m.verdict == MemoryVerdict::Helps);
+    let evidence = if helps { " But past steps help to predict (see memory), which takes a rank above 1." } else { "" };
+    format!(
+        "{reason}{evidence}\n  The spectrum suggests no rank. Compare several --rank by `score` on other logs, use smaller --test-dim and --history-dim, or add logs."
+    )
+}
+
+/// What it means that no direction but the mean is above the noise.
+fn rank_one(found: &Diagnosis) -> String {
+    let strength = match found.spectrum.floor.first() {
+        Some(floor) if found.spectrum.whitened => format!(" (correlations below {:.2} would not be found)", floor.value),
+        _ => String::new(),
+    };
+    let held_out = match found.memory.map(|m| m.verdict) {
+        Some(MemoryVerdict::NoEvidence) => "Nor do past steps help to predict held-out ones (see memory)",
+        _ => "This does not show that there is none",
+    };
+    format!(
+        "That is the mean: no dependence of the future on the past was found{strength}. {held_out}. More logs may reveal more."
+    )
+}
+
+fn spectrum(found: &Diagnosis) -> String {
+    let title = "supported rank";
+    let (s, used) = (&found.spectrum, found.params.rank);
+    let Some(rank) = s.rank else { return format!("{title}\n  {}{}", no_rank(found), floors(s, 1)) };
     let directions = if rank == 1 { "1 direction is".into() } else { format!("{rank} directions are") };
     let advice = match used.cmp(&rank) {
-        _ if rank == 1 => "That is the mean: there is no significant dependence of the future on the past, and a model can only predict frequencies. More episodes may reveal more.".to_string(),
+        _ if rank == 1 => rank_one(found),
         // Held-out likelihood on ColoredGridWorld: best at rank 40 where 11 (2000 episodes) and 24
         // (10 000) are significant; without a ridge best at 9 of 3, 5, 9, 20, 40, where 7 are
         // significant.
@@ -201,6 +265,20 @@ fn spectrum(s: &Spectrum, used: usize) -> String {
             "The given rank {used} exceeds what is significant, and without a ridge every further direction adds noise: try --rank {rank}."
         ),
     };
+    let doubt = match found.memory.map(|m| m.verdict) {
+        Some(MemoryVerdict::NoEvidence) if rank > 1 => {
+            "\n  Yet n-grams of past steps gain nothing (see memory): the dependence is weak, needs a longer memory, or is due to chance."
+        }
+        _ => "",
+    };
+    format!("{title}\n  {directions} significantly above noise: suggested rank {rank}. {advice}{doubt}{}", floors(s, rank))
+}
+
+/// The table of singular values and their noise, on lines of its own; nothing if there is none.
+fn floors(s: &Spectrum, rank: usize) -> String {
+    if s.floor.is_empty() {
+        return String::new();
+    }
     let rows = s.floor.iter().map(|floor| {
         let value = s.values[floor.direction - 1];
         let verdict = if floor.direction <= rank { "signal" } else { "may be noise" };
@@ -208,8 +286,8 @@ fn spectrum(s: &Spectrum, used: usize) -> String {
     });
     let what = if s.whitened { "canonical correlations of whitened moments" } else { "singular values of Σ_TH" };
     format!(
-        "{title}\n  {directions} significantly above noise: suggested rank {rank}. {advice}\n{}\n  \
-         (value: {what}; noise: 99 % quantile of differences between random halves of the episodes, outside the earlier directions)",
+        "\n{}\n  (direction 1 is the mean; value: {what}; noise: 99 % quantile outside the earlier directions, for direction 2 with futures\n  \
+         shuffled among pasts, beyond it the larger of this and of differences between random halves of the logs)",
         table(&["direction", "value", "noise", ""], rows)
     )
 }

@@ -270,3 +270,29 @@ fn the_radius_does_not_depend_on_coordinates_and_norms_do() {
     let root = (trace * trace / 4.0 - determinant).sqrt();
     assert!((one.radius - (trace / 2.0 + root).abs().max((trace / 2.0 - root).abs())).abs() < ROUNDING);
 }
+
+#[test]
+fn shuffling_keeps_every_past_and_every_future_and_parts_them() {
+    let alphabet = alphabet();
+    let one = |length: usize| {
+        let steps = (0..length).map(|t| ActionObservation::new(t as u32 % 2, t as u32 % 3)).collect();
+        Trajectory { steps, rewards: vec![None; length], action_probabilities: vec![], end: End::Truncated }
+    };
+    let mut features = crate::learn::Features::new(&LearnParams::default(), &alphabet);
+    for zs in [vec![one(300)], vec![one(80); 9], (3..120).map(|i| one(3 + i % 11)).collect(), vec![one(900), one(50), one(4)]] {
+        let episodes = held(&zs);
+        let batch = features.batch(&episodes, crate::CutRule { room: 2, limit: None });
+        let cuts: Vec<usize> = batch.cuts().map(|cut| cut.at).collect();
+        for draw in 0..5 {
+            let shuffle::Shuffled { pairings, near } = shuffle::shuffled(&batch, Seed(draw));
+            let pasts: Vec<usize> = pairings.iter().map(|pairing| pairing.history.at).collect();
+            let mut futures: Vec<usize> = pairings.iter().map(|pairing| pairing.tests.at).collect();
+            let apart =
+                pairings.iter().filter(|p| p.history.first != p.tests.first || p.history.at.abs_diff(p.tests.at) >= shuffle::GAP);
+            assert_eq!(apart.count() + near, cuts.len());
+            assert!(near as f64 <= 0.05 * cuts.len() as f64, "{near} of {}", cuts.len());
+            futures.sort_unstable();
+            assert_eq!((&pasts, &futures), (&cuts, &cuts), "each exactly once");
+        }
+    }
+}

@@ -1,15 +1,11 @@
 //! One configuration, all ranks: moments and their decomposition are shared, and the rest is small.
 
-use faer::Mat;
 use rayon::prelude::*;
 
-use super::folds::{Fold, Folds, Held, HeldOut};
-use crate::data::{CutRule, Episodes};
+use super::folds::{Folds, Held, HeldOut};
+use crate::data::CutRule;
 use crate::error::Result;
-use crate::learn::Parts;
-use crate::learn::{
-    Accumulator, Features, Matrices, NULL_TEST, Nested, Operator, Operators, check_size, column, first_row, no_room, rule, wanted,
-};
+use crate::learn::{Accumulator, Features, RankedModels, rule, wanted};
 use crate::model::{Counter, LearnParams, Model, NGram, Origin, PredictiveState};
 use crate::system::{Predict, Track};
 
@@ -138,16 +134,16 @@ impl FoldLearner<'_> {
         mixes: &[f64],
         episodes: &[&HeldOut],
     ) -> Result<Vec<Result<Scores>>> {
-        let shared = self.shared(&mut features, sums)?;
+        let ranked = self.ranked(&mut features, sums)?;
         let fold = &self.folds.folds[self.fold];
         let mut last: Option<(usize, Scores)> = None;
         let of_rank = ranks.iter().map(|&rank| {
             // All ranks above that of the moments give the same model.
-            let d = rank.min(shared.nested.u.ncols());
+            let d = rank.min(ranked.most());
             if let Some((_, scores)) = last.as_ref().filter(|(before, _)| *before == d) {
                 return Ok(scores.clone());
             }
-            let scores = score(&shared.model(d, fold, self.params)?, fold.unseen, mixes, episodes);
+            let scores = score(&self.model(&ranked, d)?, fold.unseen, mixes, episodes);
             last = Some((d, scores.clone()));
             Ok(scores)
         });
@@ -155,59 +151,16 @@ impl FoldLearner<'_> {
     }
 
     /// The data that all ranks share.
-    fn shared(&self, features: &mut Features, sums: Accumulator) -> Result<Shared> {
-        check_size(features, sums.wanted)?;
-        let start = features.start_coordinate();
-        let weight = sums.entry(NULL_TEST, start);
-        if weight <= 0.0 {
-            return Err(no_room(self.rule));
-        }
-        let scale = 1.0 / weight;
-        let moments: Matrices = sums.matrices(features, scale);
-        drop(sums);
-        let nested = Nested::new(&moments, self.params)?;
-        let initial = nested.u.transpose() * column(&moments.joint, start);
-        let histories = nested.v.transpose() * first_row(&moments.joint);
-        drop(moments);
-        let mut operators = Operators::new(features, &nested.u, &nested.v, &self.folds.folds[self.fold].pairs);
-        for episodes in self.folds.training(self.fold).flat_map(|part| &self.folds.parts[part]) {
-            self.add(&mut operators, features, episodes);
-        }
-        Ok(Shared { nested, initial, histories, operators: operators.finish(), scale })
+    fn ranked(&self, features: &mut Features, sums: Accumulator) -> Result<RankedModels> {
+        let batches = self.folds.training(self.fold).flat_map(|part| &self.folds.parts[part]);
+        RankedModels::new(features, sums, (self.params, self.rule), &self.folds.folds[self.fold].pairs, batches)
     }
 
-    fn add(&self, operators: &mut Operators, features: &mut Features, episodes: &Episodes) {
-        let batch = features.batch(episodes, self.rule);
-        operators.add(features, &batch);
-    }
-}
-
-/// The data for the models of all ranks.
-struct Shared {
-    nested: Nested,
-    /// Ûᵀ Σ̂_TH e
-    initial: Mat<f64>,
-    /// V̂ᵀ Σ̂_H
-    histories: Mat<f64>,
-    /// In the bases Û and V̂.
-    operators: Vec<Operator>,
-    scale: f64,
-}
-
-impl Shared {
     /// The model of rank d, without an n-gram.
-    fn model(&self, d: usize, fold: &Fold, params: &LearnParams) -> Result<Model> {
-        let p = self.nested.regression(d)?;
-        let k = p.nrows();
-        let through = |x: &[f64]| -> Vec<f64> { (0..d).map(|j| (0..k).map(|i| p[(i, j)] * x[i]).sum()).collect() };
-        let operator = |wide: &Operator| Operator {
-            matrix: wide.matrix.submatrix(0, 0, d, k) * &p,
-            state: wide.state[..d].to_vec(),
-            readout: through(&wide.readout),
-            weight: wide.weight,
-        };
+    fn model(&self, ranked: &RankedModels, d: usize) -> Result<Model> {
+        let fold = &self.folds.folds[self.fold];
         let origin = Origin {
-            params: LearnParams { rank: d, ..params.clone() },
+            params: self.params.clone(),
             episodes: fold.trained_on.0,
             steps: fold.trained_on.1,
             skipped: 0,
@@ -215,17 +168,7 @@ impl Shared {
             pair_counts: fold.pair_counts.clone(),
             encoding: None,
         };
-        let parts = Parts {
-            alphabet: fold.alphabet.clone(),
-            origin,
-            ngram: no_ngram(),
-            initial: self.initial.col_as_slice(0)[..d].to_vec(),
-            normalizer: through(self.histories.col_as_slice(0)),
-            operators: self.operators.par_iter().map(operator).collect(),
-            scale: self.scale,
-            spectrum: self.nested.spectrum.clone(),
-        };
-        parts.assemble()
+        ranked.model(d, fold.alphabet.clone(), origin, no_ngram())
     }
 }
 

@@ -13,7 +13,7 @@ use crate::{domains, learn};
 const ROUNDING: f64 = 1e-7;
 const PARTS: usize = 3;
 const RANKS: [usize; 3] = [2, 5, 9];
-const MIXES: [f64; 3] = [0.0, 0.25, 1.0];
+const MIXES: [f64; 4] = [0.0, 0.25, 0.95, 1.0];
 
 /// Walks, most of which are truncated at 13 steps, and a single longer one: the fold without it has
 /// other cuts. Some symbols occur in one part only.

@@ -3,6 +3,7 @@
 mod linear;
 mod latent;
 mod ngram;
+mod mixture;
 mod ensemble;
 mod state;
 

@@ -1,7 +1,7 @@
 //! Predictions of n-grams: alone, as baselines, and mixed with another prediction.
 
 use crate::data::{Action, ActionObservation, Fingerprints};
-use crate::model::ngram::{NGram, Past};
+use crate::model::ngram::{Followers, NGram, Past};
 use crate::model::predictor::{Frequencies, Model};
 use crate::system::{Predict, Track};
 
@@ -11,31 +11,46 @@ const PRIOR_STRENGTH: f64 = 5.0;
 
 /// P(o | a, past) of the n-gram of a model for every observation seen in training.
 pub(super) fn predict(model: &Model, past: &Past, a: Action, p: &mut [f64]) {
+    predict_up_to(model, past, usize::MAX, a, p);
+}
+
+/// The same with contexts of up to `length` pairs.
+pub(super) fn predict_up_to(model: &Model, past: &Past, length: usize, a: Action, p: &mut [f64]) {
     let Frequencies { fingerprints, unseen, .. } = model.frequencies();
     p.fill(1.0 / p.len() as f64);
     if model.knows(a) {
-        model.ngram().smooth(fingerprints, past, a, p);
+        model.ngram().smooth(fingerprints, past, length, a, p);
     }
     p.iter_mut().for_each(|p| *p *= 1.0 - unseen);
 }
 
 /// Mixes the prediction `p` of another predictor with that of the n-gram; `smoothed` is scratch
-/// space.
+/// space. With a weight of 1, the prediction is that of the n-gram.
 pub(super) fn mix(model: &Model, past: &Past, a: Action, p: &mut [f64], smoothed: &mut [f64]) {
     let mix = model.params().mix;
     if mix <= 0.0 {
         return;
     }
     predict(model, past, a, smoothed);
+    if mix >= 1.0 {
+        return p.copy_from_slice(smoothed);
+    }
     p.iter_mut().zip(smoothed).for_each(|(p, q)| *p += mix * (*q - *p));
     if model.knows(a) {
-        let strength = prior_strength(mix);
+        let strength = |types| prior_strength(mix, types);
         model.ngram().weigh_whole_history(&model.frequencies().fingerprints, past, a, strength, p);
     }
 }
 
-fn prior_strength(mix: f64) -> f64 {
-    PRIOR_STRENGTH * (1.0 - mix) / mix
+/// How many observations the mixture counts as, where `types` distinct observations followed the
+/// whole history. `mix` is between 0 and 1, both excluded.
+///
+/// The n-gram contains the counts already, with a share of μ = n/(n + T) (Witten–Bell). If they are
+/// then weighed with a share of λ = n/(n + s), their share of all is λ + (1 − λ)·mix·μ. It is at
+/// most μ, as in the n-gram alone, where s ≥ T/(1 − mix). Without that bound a large `mix` would
+/// trust few counts without any smoothing.
+fn prior_strength(mix: f64, types: f64) -> f64 {
+    (PRIOR_STRENGTH * (1.0 - mix) / mix).max(types / (1.0 - mix))
 }
 
 /// The prediction of an n-gram for one step: enough to mix it with that of any model, with any
@@ -44,9 +59,8 @@ fn prior_strength(mix: f64) -> f64 {
 pub(crate) struct NGramStep {
     /// P(o | a, past); `None` for an observation that was not seen in training.
     probability: Option<f64>,
-    /// How often the observation, and any observation, followed the whole history, if that history
-    /// was counted.
-    whole: Option<[f64; 2]>,
+    /// What followed the whole history, if that history was counted.
+    whole: Option<Followers>,
 }
 
 impl NGramStep {
@@ -69,10 +83,13 @@ impl NGramStep {
     /// for the n-gram.
     pub(crate) fn mixed(&self, p: f64, mix: f64, unseen: f64) -> f64 {
         let Some(given) = self.probability.filter(|_| mix > 0.0) else { return p };
+        if mix >= 1.0 {
+            return given;
+        }
         let p = p + mix * (given - p);
-        let Some([count, all]) = self.whole else { return p };
-        let strength = prior_strength(mix);
-        (count * (1.0 - unseen) + strength * p) / (all + strength)
+        let Some(Followers { given, all, types }) = self.whole else { return p };
+        let strength = prior_strength(mix, types);
+        (given * (1.0 - unseen) + strength * p) / (all + strength)
     }
 }
 

@@ -5,8 +5,10 @@ use std::ops::Deref;
 
 use super::ensemble::Others;
 use super::linear::LinearState;
+use super::mixture::Blend;
 use super::{latent, ngram};
 use crate::data::{Action, ActionObservation, Observation};
+use crate::model::mixture::{MemberKind, Part};
 use crate::model::ngram::Past;
 use crate::model::predictor::{Model, Predictor};
 use crate::pomdp::BeliefState;
@@ -18,6 +20,8 @@ use crate::system::{Filter, Predict, Track};
 #[derive(Clone, Debug)]
 pub struct State {
     kind: Kind,
+    /// The states of the other members of a mixture.
+    blend: Option<Box<Blend>>,
     /// The states of the other models of an ensemble.
     others: Option<Box<Others>>,
     /// The context that the n-gram needs.
@@ -31,6 +35,8 @@ pub struct State {
 /// The state of a single predictor.
 #[derive(Clone, Debug)]
 enum Kind {
+    /// The n-gram needs nothing but the past.
+    NGram,
     Linear(LinearState),
     Latent(BeliefState),
 }
@@ -44,13 +50,15 @@ impl State {
     /// At the start of an episode.
     pub fn new(model: &Model) -> State {
         let symbols = model.alphabet().observations().len();
-        let kind = match model.predictor().alone() {
+        let kind = match model.predictor().core() {
+            Predictor::NGram => Kind::NGram,
             Predictor::Linear(linear) => Kind::Linear(LinearState::new(linear)),
             Predictor::Latent(latent) => Kind::Latent(BeliefState::new(&latent.pomdp)),
-            Predictor::Ensemble(_) => unreachable!("an ensemble is not a member of another"),
+            Predictor::Mixture(..) | Predictor::Ensemble(_) => unreachable!("these are not members of another"),
         };
         State {
             kind,
+            blend: model.mixture().map(|mixture| Box::new(Blend::new(model, mixture))),
             others: model.ensemble().map(|ensemble| Box::new(Others::new(ensemble, symbols))),
             past: Past::new(model.ngram().length()),
             probabilities: vec![0.0; symbols],
@@ -61,10 +69,14 @@ impl State {
 
     /// Back to the start of an episode.
     pub fn reset(&mut self, model: &Model) {
-        match (&mut self.kind, model.predictor().alone()) {
+        match (&mut self.kind, model.predictor().core()) {
+            (Kind::NGram, Predictor::NGram) => {}
             (Kind::Linear(state), Predictor::Linear(linear)) => state.reset(linear),
             (Kind::Latent(belief), Predictor::Latent(latent)) => belief.reset(&latent.pomdp),
             _ => other_model(),
+        }
+        if let (Some(blend), Some(mixture)) = (&mut self.blend, model.mixture()) {
+            blend.reset(model, mixture);
         }
         self.each_other(model, State::reset);
         self.past.reset();
@@ -92,11 +104,21 @@ impl State {
         }
         let known = model.knows(ao.action);
         let is_new = ao.observation.index() >= self.probabilities.len();
-        if is_new || (matches!(self.kind, Kind::Latent(_)) && !known) {
+        if is_new || (!known && (matches!(self.kind, Kind::Latent(_)) || self.blend.is_some())) {
             return self.miss(model, ao.action);
         }
+        if model.mixture().is_some_and(|mixture| mixture.memory > 0.0) {
+            self.predict_members(model, ao.action);
+        }
+        if let (Some(blend), Some(mixture)) = (&mut self.blend, model.mixture()) {
+            if mixture.memory > 0.0 {
+                blend.weigh(mixture, self.probabilities.len(), ao);
+            }
+            blend.observe(model, mixture, ao);
+        }
         self.past.push_if(known, &model.frequencies().fingerprints, ao);
-        match (&mut self.kind, model.predictor().alone()) {
+        match (&mut self.kind, model.predictor().core()) {
+            (Kind::NGram, Predictor::NGram) => {}
             (Kind::Linear(state), Predictor::Linear(linear)) => state.observe(linear, model.frequencies(), ao),
             (Kind::Latent(belief), Predictor::Latent(latent)) => {
                 belief.update(&latent.pomdp, ao);
@@ -111,9 +133,11 @@ impl State {
         self.miss(model, a);
     }
 
-    /// The state as numbers: the predictive state, or the belief over latent states.
+    /// The state as numbers: the predictive state, or the belief over latent states. Empty for an
+    /// n-gram.
     pub fn as_slice(&self) -> &[f64] {
         match &self.kind {
+            Kind::NGram => &[],
             Kind::Linear(state) => &state.c,
             Kind::Latent(belief) => belief.state(),
         }
@@ -121,6 +145,7 @@ impl State {
 
     fn lost(&self) -> u64 {
         match &self.kind {
+            Kind::NGram => 0,
             Kind::Linear(state) => state.lost,
             Kind::Latent(belief) => belief.lost(),
         }
@@ -142,28 +167,45 @@ impl State {
         &self.probabilities
     }
 
-    /// Predicts with the n-gram.
+    /// Predicts with all members of a mixture, and with the n-gram.
     fn predict_mixed(&mut self, model: &Model, a: Action) {
-        self.predict_alone(model, a);
+        match model.mixture() {
+            Some(_) => self.predict_blend(model, a, |_| true),
+            None => predict_kind(&mut self.kind, model, &self.past, a, &mut self.probabilities),
+        }
         ngram::mix(model, &self.past, a, &mut self.probabilities, &mut self.smoothed);
     }
 
-    /// Predicts without the n-gram.
+    /// Predicts without the n-gram, unless there is nothing else.
     fn predict_alone(&mut self, model: &Model, a: Action) {
-        let (frequencies, p) = (model.frequencies(), &mut self.probabilities);
-        let seen = 1.0 - frequencies.unseen;
-        match (&mut self.kind, model.predictor().alone()) {
-            (Kind::Linear(state), Predictor::Linear(linear)) => state.predict(linear, a, model.params().floor, seen, p),
-            (Kind::Latent(belief), Predictor::Latent(latent)) => {
-                latent::predict(belief, &latent.pomdp, frequencies, a, seen, p);
-            }
-            _ => other_model(),
+        match model.mixture() {
+            Some(_) => self.predict_blend(model, a, |part| part.kind() != MemberKind::NGram),
+            None => predict_kind(&mut self.kind, model, &self.past, a, &mut self.probabilities),
+        }
+    }
+
+    /// Predicts with the members of a mixture for which `counts` is true.
+    fn predict_blend(&mut self, model: &Model, a: Action, counts: impl Fn(&Part) -> bool) {
+        self.predict_members(model, a);
+        if let (Some(blend), Some(mixture)) = (&self.blend, model.mixture()) {
+            blend.combine(mixture, counts, &mut self.probabilities);
+        }
+    }
+
+    fn predict_members(&mut self, model: &Model, a: Action) {
+        let State { kind, blend, past, .. } = self;
+        if let (Some(blend), Some(mixture)) = (blend, model.mixture()) {
+            blend.predict(model, mixture, past, a, |p| predict_kind(kind, model, past, a, p));
         }
     }
 
     fn miss(&mut self, model: &Model, a: Action) {
         self.past.push_gap();
-        match (&mut self.kind, model.predictor().alone()) {
+        if let (Some(blend), Some(mixture)) = (&mut self.blend, model.mixture()) {
+            blend.miss(model, mixture, a);
+        }
+        match (&mut self.kind, model.predictor().core()) {
+            (Kind::NGram, Predictor::NGram) => {}
             (Kind::Linear(state), Predictor::Linear(linear)) => state.miss(linear, model.frequencies(), a),
             (Kind::Latent(belief), Predictor::Latent(latent)) => latent::miss(belief, &latent.pomdp, model.frequencies(), a),
             _ => other_model(),
@@ -172,7 +214,11 @@ impl State {
 
     /// Updates the state by steps of the logging policy.
     fn miss_steps(&mut self, model: &Model, steps: usize) {
-        match (&mut self.kind, model.predictor().alone()) {
+        if let (Some(blend), Some(mixture)) = (&mut self.blend, model.mixture()) {
+            blend.miss_steps(model, mixture, steps);
+        }
+        match (&mut self.kind, model.predictor().core()) {
+            (Kind::NGram, Predictor::NGram) => (0..steps).for_each(|_| self.past.push_gap()),
             (Kind::Linear(state), Predictor::Linear(linear)) => state.miss_steps(linear, steps),
             (Kind::Latent(belief), Predictor::Latent(latent)) => {
                 let shares = &model.frequencies().action_shares;
@@ -180,6 +226,18 @@ impl State {
             }
             _ => other_model(),
         }
+    }
+}
+
+/// P(o ‖ a) of a single predictor.
+fn predict_kind(kind: &mut Kind, model: &Model, past: &Past, a: Action, p: &mut [f64]) {
+    let frequencies = model.frequencies();
+    let seen = 1.0 - frequencies.unseen;
+    match (kind, model.predictor().core()) {
+        (Kind::NGram, Predictor::NGram) => ngram::predict(model, past, a, p),
+        (Kind::Linear(state), Predictor::Linear(linear)) => state.predict(linear, a, model.params().floor, seen, p),
+        (Kind::Latent(belief), Predictor::Latent(latent)) => latent::predict(belief, &latent.pomdp, frequencies, a, seen, p),
+        _ => other_model(),
     }
 }
 

@@ -1,0 +1,114 @@
+//! What was selected, in words.
+
+use foretell::model::MemberKind;
+use foretell::select::{RewardChoice, Tried};
+use foretell::{Effort, Selection};
+
+use crate::report::{self, plural};
+
+/// The table of what was tried, what was chosen and why.
+pub fn say(selection: &Selection) -> anyhow::Result<()> {
+    let Some(nats) = selection.nats else {
+        return Ok(report::say("  held out   nothing: the logs are too few, so the simplest n-gram was taken")?);
+    };
+    report::say(format!("  held out   {}", held_out(selection)))?;
+    // Without the sign of a number that is rounded to zero.
+    let number = |x: Option<f64>| x.map_or("–".into(), |x| format!("{:.4}", if x.abs() < 5e-5 { 0.0 } else { x }));
+    let row = |tried: &Tried| {
+        let weight = if tried.weight > 0.0 { format!("{:.2}", tried.weight) } else { "–".into() };
+        let numbers = [number(tried.nats), number(tried.behind), number(tried.error), weight];
+        [name(tried.kind).to_string(), tried.size.clone()].into_iter().chain(numbers).collect()
+    };
+    report::say(report::table(
+        &["predictor", "size", "nats per step", "behind the choice", "± s.e.", "weight"],
+        shown(selection).into_iter().map(row),
+    ))?;
+    if let Some(problem) = selection.problem.as_ref().filter(|_| selection.rank.is_none()) {
+        report::say(format!("  not tried  linear and latent predictors: {}", report::with_flags(problem)))?;
+    }
+    report::say(format!("  chosen     {}", chosen(selection, nats)))?;
+    if let Some(choice) = &selection.rewards {
+        report::say(format!("  rewards    {}", rewards(choice)))?;
+    }
+    if let Some(more) = more(selection.effort) {
+        report::say(format!("             {more}"))?;
+    }
+    Ok(())
+}
+
+/// The parts that were held out.
+fn held_out(selection: &Selection) -> String {
+    let parts = plural(selection.parts as u64, if selection.piece_length.is_some() { "piece" } else { "episode" });
+    let length = selection
+        .piece_length
+        .map_or(String::new(), |length| format!(" of about {}, cut from few long episodes", plural(length as u64, "step")));
+    let times = if selection.folds > 1 { format!(", in {} turns", selection.folds) } else { String::new() };
+    let share = if selection.every > 1 { format!("; one of {} episodes was used", selection.every) } else { String::new() };
+    format!("{parts}{length}, {}{times}{share}", plural(selection.steps as u64, "step"))
+}
+
+/// Everything that has a weight, and the best of each kind.
+fn shown(selection: &Selection) -> Vec<&Tried> {
+    let best = |kind| selection.tried.iter().filter(|tried| tried.kind == kind).max_by(|x, y| by_nats(x, y));
+    selection.tried.iter().filter(|tried| tried.weight > 0.0 || best(tried.kind) == Some(tried)).collect()
+}
+
+/// The order of log-likelihoods; of equals, the simpler comes last.
+fn by_nats(x: &Tried, y: &Tried) -> std::cmp::Ordering {
+    x.nats.partial_cmp(&y.nats).unwrap_or(std::cmp::Ordering::Equal).then(std::cmp::Ordering::Greater)
+}
+
+/// The choice and the reason for it in one sentence.
+fn chosen(selection: &Selection, nats: f64) -> String {
+    let plus_minus = |error: Option<f64>| error.map_or(String::new(), |error| format!(" ± {error:.4}"));
+    let members: Vec<&Tried> = selection.tried.iter().filter(|tried| tried.weight > 0.0).collect();
+    let (what, rivals): (String, Vec<&Tried>) = match &members[..] {
+        [only] => {
+            let others = selection.tried.iter().filter(|tried| tried.kind != only.kind);
+            (format!("{} alone ({})", name(only.kind), only.size), others.collect())
+        }
+        _ => ("the mixture".into(), selection.tried.iter().collect()),
+    };
+    let reason = rivals.into_iter().max_by(|x, y| by_nats(x, y)).map_or(String::new(), |next| {
+        let other = format!("{} ({})", name(next.kind), next.size);
+        let behind = next.behind.unwrap_or_default();
+        match next.error {
+            Some(error) if behind <= error => format!("; {other} is as good within one standard error, but not simpler"),
+            error => format!("; the best other, {other}, is {behind:.4}{} behind", plus_minus(error)),
+        }
+    });
+    let adapts = if selection.memory > 0.0 { ", with weights that follow the episode" } else { "" };
+    format!("{what}{adapts}: {nats:.4}{} nats per held-out step{reason}", plus_minus(selection.error))
+}
+
+/// Whether rewards are part of observations, and why.
+fn rewards(choice: &RewardChoice) -> String {
+    let error = choice.error.map_or(String::new(), |error| format!(" ± {error:.4}"));
+    let [without, with] = choice.reward_errors;
+    let evidence = format!(
+        "{:+.4}{error} nats per held-out step for observations and rewards together, of which {:+.4} for observations; the error \
+         of expected rewards is {without:.3} without and {with:.3} with them (root mean square)",
+        choice.gain, choice.observation_gain
+    );
+    match choice.observed {
+        true => format!("observed: {evidence}; --observe-reward=false leaves them out of observations"),
+        false => format!("not observed: observing them gains {evidence}"),
+    }
+}
+
+/// What else could be tried.
+fn more(effort: Effort) -> Option<&'static str> {
+    match effort {
+        Effort::Quick => Some("--effort normal also fits latent states"),
+        Effort::Normal => Some("--effort thorough fits more latent states, for longer"),
+        Effort::Thorough => None,
+    }
+}
+
+fn name(kind: MemberKind) -> &'static str {
+    match kind {
+        MemberKind::NGram => "n-gram",
+        MemberKind::Linear => "linear",
+        MemberKind::Latent => "latent",
+    }
+}

@@ -1,0 +1,177 @@
+//! How well each member predicts steps that it was not fitted to.
+
+use rayon::prelude::*;
+
+use super::parts::HeldOut;
+use crate::model::{Model, NGramFilter, PredictiveState};
+use crate::pomdp::{Belief, Pomdp};
+use crate::system::{Filter, Predict, Track};
+
+/// Parts scored as one task.
+const CHUNK: usize = 16;
+
+/// The log-probability of held-out steps under each member.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Evidence {
+    pub(super) parts: Vec<Part>,
+    /// For each member the logarithm of its probability of each step of all parts.
+    pub(super) logs: Vec<Vec<f64>>,
+}
+
+/// A held-out part.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Part {
+    /// Number of its steps.
+    pub(super) steps: usize,
+    /// The first that counts.
+    pub(super) from: usize,
+}
+
+impl Evidence {
+    /// Parts without any members yet.
+    pub(super) fn of_parts<'h>(held_out: impl Iterator<Item = &'h HeldOut>) -> Evidence {
+        let parts = held_out.map(|z| Part { steps: z.steps.len(), from: z.from });
+        Evidence { parts: parts.collect(), logs: Vec::new() }
+    }
+
+    /// Number of members.
+    pub(super) fn members(&self) -> usize {
+        self.logs.len()
+    }
+
+    /// The number of steps that count in each part.
+    pub(super) fn counted(&self) -> impl Iterator<Item = usize> + '_ {
+        self.parts.iter().map(|part| part.steps - part.from)
+    }
+
+    /// Number of steps that count.
+    pub(super) fn steps(&self) -> usize {
+        self.counted().sum()
+    }
+
+    /// The log-likelihood of each part under one member.
+    pub(super) fn scores(&self, logs: &[f64]) -> Vec<f64> {
+        let mut at = 0;
+        let score = |part: &Part| {
+            at += part.steps;
+            logs[at - part.steps + part.from..at].iter().sum()
+        };
+        self.parts.iter().map(score).collect()
+    }
+
+    /// Nats per step that one set of scores is better than another, and its standard error: that of
+    /// a ratio, over parts. Infinite if there is a single part.
+    pub(super) fn difference(&self, one: &[f64], other: &[f64]) -> (f64, f64) {
+        let steps = self.steps() as f64;
+        let differences = || one.iter().zip(other).map(|(x, y)| x - y).zip(self.counted());
+        let gain = differences().map(|(difference, _)| difference).sum::<f64>() / steps;
+        let n = self.parts.len() as f64;
+        let squares: f64 = differences().map(|(difference, length)| (difference - gain * length as f64).powi(2)).sum();
+        let error = if n > 1.0 { (squares * n / (n - 1.0)).sqrt() / steps } else { f64::INFINITY };
+        (gain, error)
+    }
+}
+
+/// A member as it was fitted to the training episodes of a fold. All of them predict over the
+/// alphabet of a model of the same episodes.
+#[derive(Clone, Copy)]
+pub(super) enum Fitted<'a> {
+    /// The model's n-gram with contexts of up to so many pairs.
+    NGram(usize),
+    /// The model itself, which is linear.
+    Linear,
+    Pomdp(&'a Pomdp),
+}
+
+/// What is predicted of a step.
+#[derive(Clone, Copy)]
+pub(super) enum Target<'a> {
+    /// Its observation.
+    Symbol,
+    /// Its observation whatever the reward that is part of it. For each symbol: those that differ
+    /// from it by their reward only.
+    WithoutReward(&'a [Vec<usize>]),
+}
+
+/// The logarithm of the probability that a member gives to each step of the parts.
+pub(super) fn log_probabilities(model: &Model, fitted: Fitted<'_>, held_out: &[HeldOut], target: Target<'_>) -> Vec<f64> {
+    let known = Known::of(model);
+    match fitted {
+        Fitted::NGram(length) => logs(held_out, || NGramFilter::new(model, length), &known, target, 1.0),
+        Fitted::Linear => logs(held_out, || PredictiveState::new(model), &known, target, 1.0),
+        // A POMDP computes only the probabilities that are needed, over the symbols seen in training.
+        Fitted::Pomdp(pomdp) => logs(held_out, || Belief::new(pomdp), &known, target, 1.0 - known.unseen),
+    }
+}
+
+/// The logarithms of the probabilities of a filter times `scale`, or of the probability of symbols
+/// that were not seen in training, which is the same for all members.
+fn logs<P: Predict + Track>(
+    held_out: &[HeldOut],
+    filter: impl Fn() -> P + Sync,
+    known: &Known,
+    target: Target<'_>,
+    scale: f64,
+) -> Vec<f64> {
+    let of_chunk = |chunk: &[HeldOut]| {
+        let mut filter = filter();
+        let mut logs = Vec::new();
+        for z in chunk {
+            filter.reset();
+            logs.extend(z.steps.iter().map(|&ao| {
+                let (p, is_known): (f64, bool) = match target {
+                    Target::Symbol => (filter.update(ao), known.observations[ao.observation.index()]),
+                    Target::WithoutReward(same) => {
+                        let same = &same[ao.observation.index()];
+                        let all = filter.probabilities(ao.action);
+                        let p = same.iter().map(|&o| all.get(o).copied().unwrap_or(0.0)).sum();
+                        filter.observe(ao);
+                        (p, same.iter().any(|&o| known.observations[o]))
+                    }
+                };
+                let p = if is_known && known.actions[ao.action.index()] { scale * p } else { known.unseen };
+                p.max(f64::MIN_POSITIVE).ln()
+            }));
+        }
+        logs
+    };
+    held_out.par_chunks(CHUNK).flat_map_iter(of_chunk).collect()
+}
+
+/// E[r ‖ a] for each step of the parts, by the belief over the states of a POMDP.
+pub(super) fn expected_rewards(pomdp: &Pomdp, held_out: &[HeldOut]) -> Vec<f64> {
+    let of_chunk = |chunk: &[HeldOut]| {
+        let mut belief = Belief::new(pomdp);
+        let mut rewards = Vec::new();
+        for z in chunk {
+            belief.reset();
+            rewards.extend(z.steps.iter().map(|&ao| {
+                let expected = |(s, b): (usize, &f64)| b * pomdp.expected_reward(ao.action, s);
+                let reward = belief.state().iter().enumerate().map(expected).sum::<f64>();
+                belief.observe(ao);
+                reward
+            }));
+        }
+        rewards
+    };
+    held_out.par_chunks(CHUNK).flat_map_iter(of_chunk).collect()
+}
+
+/// The symbols that a model was trained on, and the probability of all others.
+struct Known {
+    actions: Vec<bool>,
+    observations: Vec<bool>,
+    unseen: f64,
+}
+
+impl Known {
+    fn of(model: &Model) -> Known {
+        let alphabet = model.alphabet();
+        let (mut actions, mut observations) = (vec![false; alphabet.actions().len()], vec![false; alphabet.observations().len()]);
+        for ao in &model.origin().pairs {
+            actions[ao.action.index()] = true;
+            observations[ao.observation.index()] = true;
+        }
+        Known { actions, observations, unseen: model.frequencies().unseen }
+    }
+}

@@ -1,0 +1,261 @@
+//! The family of predictors and the logs to select from: which of them count, and the mixture of
+//! those.
+
+use rayon::prelude::*;
+
+use super::evidence::Evidence;
+use super::parts::{Fold, Piece, Sample, folds, pieces};
+use super::rewards::{Common, RewardChoice, compare};
+use super::stack::{Stack, stack};
+use super::trial::{Setting, Slot, Trial};
+use super::{SelectParams, Selecting, Selection, Tried};
+use crate::data::{Alphabet, Trajectory};
+use crate::error::Result;
+use crate::log::Logs;
+use crate::model::{Latent, LearnParams, Member, Mixture, Model, Part, Predictor};
+use crate::refine::{Data, FittedStates, RefineParams};
+use crate::rng::Seed;
+
+/// Most steps in memory for the selection.
+const MOST_STEPS: u64 = 1 << 18;
+/// The first of this many parts is held out where logs are large.
+const PARTS: usize = 10;
+/// Each of this many parts is held out in turn where logs are small.
+const FOLDS: usize = 5;
+/// Logs with fewer steps are small, by effort.
+const SMALL: [usize; 3] = [10_000, 10_000, 200_000];
+/// Most symbols with which it is worth trying to observe rewards: with more, models are slow, and
+/// hardly any symbol is seen often enough.
+const MOST_SYMBOLS: usize = 300;
+
+/// A family of predictors and the logs to select from.
+pub(crate) struct Family {
+    setting: Setting,
+    sample: Sample,
+    pieces: Vec<Piece>,
+    piece_length: Option<usize>,
+}
+
+/// What was selected.
+pub(crate) struct Finalists {
+    /// The evidence.
+    pub(crate) selection: Selection,
+    slots: Vec<Slot>,
+    stack: Stack,
+    /// The POMDPs of the only fold, from which EM continues.
+    states: Option<Vec<FittedStates>>,
+    training: Vec<Trajectory>,
+    /// What can be compared with a family that observes rewards: `None` if there are no POMDPs.
+    common: Option<Common>,
+    evidence: Evidence,
+}
+
+impl Family {
+    /// Reads the logs, or a sample of large ones, over an alphabet that may already have symbols.
+    pub(crate) fn read(
+        logs: &Logs,
+        alphabet: &Alphabet,
+        params: &LearnParams,
+        refine: &RefineParams,
+        select: &SelectParams,
+    ) -> Result<Family> {
+        let sample = Sample::read(logs, alphabet.clone(), MOST_STEPS)?;
+        let piece_length = sample.piece_length();
+        let pieces = pieces(&sample.episodes, piece_length);
+        Ok(Family { setting: Setting::new(params, refine, select), sample, pieces, piece_length })
+    }
+
+    /// The logs to learn from, if they are not the given ones: few long episodes in pieces.
+    pub(crate) fn logs_in_pieces(&self) -> Option<Logs> {
+        self.piece_length.filter(|_| self.sample.every == 1)?;
+        Some(Logs::memory(self.sample.alphabet.clone(), self.pieces.iter().map(|piece| piece.z.clone()).collect()))
+    }
+
+    /// The parameters of its linear models.
+    pub(crate) fn params(&self) -> &LearnParams {
+        &self.setting.params
+    }
+
+    /// The alphabet of the logs.
+    pub(crate) fn alphabet(&self) -> &Alphabet {
+        &self.sample.alphabet
+    }
+
+    /// Number of episodes of the logs, where all are in memory.
+    pub(crate) fn episodes(&self) -> u64 {
+        self.sample.episodes.len() as u64
+    }
+
+    /// Whether it is worth trying to observe rewards: they are not determined by action and
+    /// observation, there are few of them, POMDPs are fitted, and nobody said whether to.
+    fn may_observe_rewards(&self) -> bool {
+        let Setting { params, select, .. } = &self.setting;
+        let is_open = select.fixed.observe_reward.is_none() && !params.observe_reward && self.setting.fits_states();
+        let (vary, symbols) = self.sample.rewards.observable();
+        is_open && vary && symbols.is_some_and(|symbols| symbols <= MOST_SYMBOLS)
+    }
+
+    /// Fits the family on folds, and weighs its members; `progress` is called before each stage. If
+    /// rewards may tell more than observations, the same is done with rewards observed, and the
+    /// better of the two is returned.
+    pub(crate) fn select(self, logs: &Logs, progress: &mut dyn FnMut(Selecting)) -> Result<(Family, Finalists)> {
+        let mut plain = self.finalists(progress)?;
+        let Some(before) = plain.common.take().filter(|_| self.may_observe_rewards()) else { return Ok((self, plain)) };
+        progress(Selecting::Rewards);
+        let Setting { params, refine, select } = &self.setting;
+        let params = LearnParams { observe_reward: true, ..params.clone() };
+        let family = Family::read(logs, &Alphabet::observing_rewards(), &params, refine, select)?;
+        let mut observing = family.finalists(&mut |_| {})?;
+        let Some(after) = observing.common.take() else { return Ok((self, plain)) };
+        let choice = compare(&plain.evidence, &before, &after);
+        let (family, finalists) = if choice.observed { (family, observing) } else { (self, plain) };
+        Ok((family, finalists.chosen_by(choice)))
+    }
+
+    /// The same without another try.
+    pub(crate) fn finalists(&self, progress: &mut dyn FnMut(Selecting)) -> Result<Finalists> {
+        progress(Selecting::Linear);
+        let Setting { params, select, .. } = &self.setting;
+        let is_small = self.sample.steps() < SMALL[select.effort as usize];
+        let (parts, held) = if is_small { (FOLDS, FOLDS) } else { (PARTS, 1) };
+        let parts = parts.min(self.pieces.len().max(1));
+        let folds = folds(&self.pieces, parts, held.min(parts), Seed(params.seed).stream("select/folds"));
+        let folds: Vec<Fold> = folds.into_iter().filter(|fold| !fold.training.is_empty() && !fold.held_out.is_empty()).collect();
+        let mut trial = Trial::new(&self.setting, &self.sample.alphabet, &folds)?;
+        if self.setting.fits_states() {
+            progress(Selecting::Latent);
+            trial.add_states()?;
+        }
+        trial.keep_only_wanted()?;
+        progress(Selecting::Weights);
+        let stack = if trial.evidence.parts.is_empty() { alone(trial.slots.len()) } else { stack(&trial.evidence) };
+        let selection = self.report(&trial, &stack, folds.len());
+        let (slots, evidence) = (trial.slots.clone(), trial.evidence.clone());
+        let common = leader(&slots, &stack).and_then(|leader| trial.common(&stack, leader));
+        let states = trial.into_states();
+        let training = folds.into_iter().next().map(|fold| fold.training).unwrap_or_default();
+        Ok(Finalists { selection, slots, stack, states, training, common, evidence })
+    }
+
+    fn report(&self, trial: &Trial<'_>, stack: &Stack, folds: usize) -> Selection {
+        let evidence = &trial.evidence;
+        let finite = |error: f64| error.is_finite().then_some(error);
+        let steps = evidence.steps();
+        let tried = |(k, &slot): (usize, &Slot)| {
+            let scores = evidence.scores(&evidence.logs[k]);
+            let (behind, error) = evidence.difference(&stack.scores, &scores);
+            let nats = scores.iter().sum::<f64>() / steps.max(1) as f64;
+            let (nats, behind) = if steps > 0 { (Some(nats), Some(behind)) } else { (None, None) };
+            Tried { kind: slot.kind(), size: trial.size(slot), nats, behind, error: finite(error), weight: stack.weights[k] }
+        };
+        let (nats, error) = evidence.difference(&stack.scores, &vec![0.0; stack.scores.len()]);
+        Selection {
+            effort: self.setting.select.effort,
+            nats: (steps > 0).then_some(nats),
+            error: finite(error),
+            tried: trial.slots.iter().enumerate().map(tried).collect(),
+            memory: stack.memory,
+            rank: trial.rank,
+            rewards: None,
+            problem: trial.problem(),
+            folds,
+            parts: evidence.parts.len(),
+            steps,
+            piece_length: self.piece_length,
+            every: self.sample.every,
+        }
+    }
+
+    /// The mixture, given the linear model (or the n-gram) of all logs.
+    pub(crate) fn finish(&self, finalists: &Finalists, model: Model, logs: &Logs) -> Result<Model> {
+        let Finalists { slots, stack, .. } = finalists;
+        let leader = leader(slots, stack);
+        let mut states = match leader {
+            Some(_) => self.final_states(finalists, &model, logs)?,
+            None => Vec::new(),
+        };
+        let weighted = slots.iter().copied().zip(stack.weights.iter().copied()).filter(|(_, weight)| *weight > 0.0);
+        let own = leader.and_then(|i| states.get_mut(i)).and_then(Option::take);
+        let mut members = Vec::new();
+        for (slot, weight) in weighted {
+            let part = match slot {
+                Slot::NGram(length) => Part::NGram(length),
+                Slot::Linear => Part::Linear,
+                Slot::Latent(i) if leader == Some(i) && own.is_some() => Part::Latent,
+                Slot::Latent(i) => match states.get_mut(i).and_then(Option::take) {
+                    Some(latent) => Part::Other(latent.candidate, Box::new(latent.pomdp)),
+                    None => continue,
+                },
+            };
+            members.push(Member { weight, part });
+        }
+        Ok(mixed(model, own, members, stack.memory))
+    }
+
+    /// The POMDPs on all logs; those that are not in the mixture are `None`.
+    fn final_states(&self, finalists: &Finalists, model: &Model, logs: &Logs) -> Result<Vec<Option<Latent>>> {
+        let Finalists { slots, stack, .. } = finalists;
+        let is_used = |i: usize| weight(slots, stack, i) > 0.0 || leader(slots, stack) == Some(i);
+        let (states, data) = match &finalists.states {
+            Some(states) => {
+                let data = Data::new(logs, model.alphabet())?;
+                let training = Logs::memory(self.sample.alphabet.clone(), finalists.training.clone());
+                let before = Data::new(&training, model.alphabet())?;
+                let extended = |(i, states): (usize, &FittedStates)| {
+                    if is_used(i) { states.extended(&before, &data) } else { Ok(states.clone()) }
+                };
+                (states.par_iter().enumerate().map(extended).collect::<Result<Vec<_>>>()?, data)
+            }
+            None => self.setting.states(model, logs)?,
+        };
+        let latent = |(i, states): (usize, &FittedStates)| is_used(i).then(|| states.model(model, &data)).transpose();
+        states.par_iter().enumerate().map(latent).collect()
+    }
+}
+
+impl Finalists {
+    /// Says how it was chosen whether rewards are observed.
+    fn chosen_by(mut self, choice: RewardChoice) -> Finalists {
+        self.selection.rewards = Some(choice);
+        self
+    }
+}
+
+/// The weight of the n-th best POMDP.
+fn weight(slots: &[Slot], stack: &Stack, n: usize) -> f64 {
+    let at = slots.iter().position(|slot| *slot == Slot::Latent(n));
+    at.map_or(0.0, |k| stack.weights[k])
+}
+
+/// The POMDP that planners use: that with the largest weight. It is kept even if it has none,
+/// because a predictor may be worse and still be better to plan with.
+fn leader(slots: &[Slot], stack: &Stack) -> Option<usize> {
+    let latent = slots.iter().rev().filter_map(|slot| if let Slot::Latent(n) = slot { Some(*n) } else { None });
+    // Of equal weights the first.
+    latent.max_by(|&x, &y| weight(slots, stack, x).total_cmp(&weight(slots, stack, y)))
+}
+
+/// The first member alone, where nothing can be held out.
+fn alone(members: usize) -> Stack {
+    Stack { weights: (0..members).map(|k| if k == 0 { 1.0 } else { 0.0 }).collect(), memory: 0.0, scores: Vec::new() }
+}
+
+/// A mixture of these members, or the only one of them.
+fn mixed(model: Model, latent: Option<Latent>, mut members: Vec<Member>, memory: f64) -> Model {
+    let own = match latent {
+        Some(latent) => Predictor::Latent(Box::new(latent)),
+        None => model.predictor().clone(),
+    };
+    let total: f64 = members.iter().map(|member| member.weight).sum();
+    members.iter_mut().for_each(|member| member.weight /= total);
+    let is_own = |part: &Part| match (part, &own) {
+        (Part::Latent, _) | (Part::Linear, Predictor::Linear(_)) => true,
+        (Part::NGram(length), Predictor::NGram) => *length == model.ngram().length(),
+        _ => false,
+    };
+    match &members[..] {
+        [] => model.with_predictor(own),
+        [only] if is_own(&only.part) => model.with_predictor(own),
+        _ => model.with_predictor(Predictor::Mixture(Box::new(own), Mixture { members, memory })),
+    }
+}

@@ -1,0 +1,81 @@
+//! Whether rewards are part of observations.
+//!
+//! Models with and without rewards in their observations predict different symbols. They are
+//! compared on what both predict: the observation without its reward, and the expected reward, by
+//! which planners decide. With rewards r_t of variance σ² and expectations r̂_t, a step is worth
+//! ln P(o_t ‖ a_t) − (r_t − r̂_t)²/(2σ²): a gain in the reward is half the share of its variance that
+//! is explained in addition.
+
+use serde::Serialize;
+
+use super::evidence::{Evidence, Part};
+use crate::math::Mean;
+
+/// A smaller gain does not justify a larger alphabet, nats per step.
+const NEGLIGIBLE: f64 = 1e-3;
+
+/// Whether rewards are observed, and the evidence for it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RewardChoice {
+    /// Whether they are part of observations.
+    pub observed: bool,
+    /// How much better held-out observations and rewards are predicted if they are, nats per step.
+    pub gain: f64,
+    /// Standard error of that; `None` if there is at most one held-out part.
+    pub error: Option<f64>,
+    /// The part of the gain that is due to observations.
+    pub observation_gain: f64,
+    /// Root mean squared error of expected rewards, without and with rewards observed.
+    pub reward_errors: [f64; 2],
+}
+
+/// What a family says about held-out parts, whether or not it observes rewards.
+#[derive(Clone, Debug)]
+pub(super) struct Common {
+    /// The log-likelihood of the observations of each part, without their rewards.
+    pub(super) observations: Vec<f64>,
+    /// For each part Σ (r_t − r̂_t)².
+    pub(super) squares: Vec<f64>,
+    /// The variance of rewards.
+    pub(super) variance: f64,
+}
+
+impl Common {
+    /// From the log-likelihood of parts, the expected reward of each of their steps, and the rewards
+    /// of those that count.
+    pub(super) fn new<'r>(
+        evidence: &Evidence,
+        observations: Vec<f64>,
+        expected: &[f64],
+        rewards: impl Iterator<Item = &'r [Option<f64>]>,
+    ) -> Common {
+        let mut all = Mean::default();
+        let mut at = 0;
+        let square = |(part, rewards): (&Part, &[Option<f64>])| {
+            at += part.steps;
+            rewards.iter().flatten().for_each(|&reward| all.add(reward));
+            let expected = &expected[at - part.steps + part.from..at];
+            rewards.iter().zip(expected).filter_map(|(reward, expected)| Some((reward.as_ref()? - expected).powi(2))).sum()
+        };
+        let squares = evidence.parts.iter().zip(rewards).map(square).collect();
+        Common { observations, squares, variance: all.sd().powi(2) }
+    }
+}
+
+/// Whether the family that observes rewards is better by more than one standard error.
+pub(super) fn compare(evidence: &Evidence, plain: &Common, observed: &Common) -> RewardChoice {
+    let steps = evidence.steps() as f64;
+    let mean = |squares: &[f64]| squares.iter().sum::<f64>() / steps;
+    let variance = plain.variance.max(f64::MIN_POSITIVE);
+    let worth = |common: &Common| -> Vec<f64> {
+        common.observations.iter().zip(&common.squares).map(|(log, square)| log - square / (2.0 * variance)).collect()
+    };
+    let (gain, error) = evidence.difference(&worth(observed), &worth(plain));
+    RewardChoice {
+        observed: gain > error.max(NEGLIGIBLE),
+        gain,
+        error: error.is_finite().then_some(error),
+        observation_gain: evidence.difference(&observed.observations, &plain.observations).0,
+        reward_errors: [plain, observed].map(|common| mean(&common.squares).sqrt()),
+    }
+}

@@ -1,0 +1,281 @@
+//! The family of predictors fitted on folds, and what held-out steps say about them.
+
+use rayon::prelude::*;
+
+use super::evidence::{Evidence, Fitted, Target, expected_rewards, log_probabilities};
+use super::parts::Fold;
+use super::rewards::Common;
+use super::stack::Stack;
+use super::{Effort, SelectParams};
+use crate::data::{Alphabet, ObservationSymbol};
+use crate::error::{Error, Result};
+use crate::learn::{Learn, LearnedRanks};
+use crate::log::Logs;
+use crate::model::{LearnParams, MemberKind, Model};
+use crate::pomdp::Pomdp;
+use crate::refine::{Data, FittedStates, RefineParams, Refinement};
+
+/// Ranks of linear models to try.
+const RANKS: [usize; 7] = [2, 4, 8, 16, 24, 40, 64];
+/// A lower rank is preferred unless a higher one predicts better by more than this, nats per step.
+const NEGLIGIBLE: f64 = 1e-3;
+/// No higher rank is tried once this many in a row were no better.
+const WORSE: usize = 2;
+/// Most POMDPs besides the best in the mixture, by effort.
+const OTHERS: [usize; 3] = [4, 4, 8];
+/// POMDPs are fitted again from other clusters as long as all fits together have at most this many
+/// steps, by effort. Where logs are large, the mean of several is hardly better than the best.
+const RESTARTED_STEPS: [usize; 3] = [1 << 17, 1 << 17, 1 << 19];
+/// Rounds of EM with all training episodes, after held-out ones have decided.
+const LAST_ROUNDS: usize = 3;
+/// EM has this many times more rounds if the effort is thorough.
+const THOROUGH_ROUNDS: usize = 4;
+
+/// A predictor of the family.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Slot {
+    /// With contexts of up to this many pairs.
+    NGram(usize),
+    Linear,
+    /// The n-th best POMDP.
+    Latent(usize),
+}
+
+impl Slot {
+    pub(super) fn kind(self) -> MemberKind {
+        match self {
+            Slot::NGram(_) => MemberKind::NGram,
+            Slot::Linear => MemberKind::Linear,
+            Slot::Latent(_) => MemberKind::Latent,
+        }
+    }
+}
+
+/// How the family is fitted.
+pub(super) struct Setting {
+    pub(super) params: LearnParams,
+    pub(super) refine: RefineParams,
+    pub(super) select: SelectParams,
+}
+
+impl Setting {
+    pub(super) fn new(params: &LearnParams, refine: &RefineParams, select: &SelectParams) -> Setting {
+        let mut refine = refine.clone();
+        if select.effort == Effort::Thorough {
+            refine.em_rounds *= THOROUGH_ROUNDS;
+        }
+        Setting { params: LearnParams { mix: 0.0, ..params.clone() }, refine, select: select.clone() }
+    }
+
+    /// The ranks to try, ascending.
+    fn ranks(&self) -> Vec<usize> {
+        match self.select.fixed.rank {
+            Some(rank) => vec![rank],
+            None => RANKS.to_vec(),
+        }
+    }
+
+    /// Whether POMDPs are fitted.
+    pub(super) fn fits_states(&self) -> bool {
+        match self.select.only {
+            Some(only) => only == MemberKind::Latent,
+            None => self.select.effort != Effort::Quick,
+        }
+    }
+
+    /// POMDPs that are fitted to logs, best first, and the logs.
+    pub(super) fn states<'l>(&self, linear: &Model, logs: &'l Logs) -> Result<(Vec<FittedStates>, Data<'l>)> {
+        let effort = self.select.effort as usize;
+        let data = Data::new(logs, linear.alphabet())?;
+        let restarts = (RESTARTED_STEPS[effort] / data.steps() as usize).saturating_sub(1).min(OTHERS[effort]);
+        let mut refinement = Refinement::over(linear, data, &self.refine)?.keeping_rivals(restarts as u64);
+        refinement.by_ref().collect::<Result<Vec<_>>>()?;
+        let (mut states, data) = refinement.into_fits(OTHERS[effort]);
+        states.par_iter_mut().map(|states| states.continue_on(&data, LAST_ROUNDS)).collect::<Result<Vec<()>>>()?;
+        Ok((states, data))
+    }
+}
+
+/// The predictors of one fold.
+struct FoldFits {
+    learned: LearnedRanks,
+    /// The linear model of the rank that was chosen, or the n-gram alone.
+    model: Model,
+    /// POMDPs, best first.
+    states: Vec<FittedStates>,
+    pomdps: Vec<Pomdp>,
+}
+
+/// The family on all folds.
+pub(super) struct Trial<'f> {
+    setting: &'f Setting,
+    folds: &'f [Fold],
+    fits: Vec<FoldFits>,
+    pub(super) slots: Vec<Slot>,
+    pub(super) evidence: Evidence,
+    /// The rank of the linear model; `None` if there is none.
+    pub(super) rank: Option<usize>,
+}
+
+impl<'f> Trial<'f> {
+    /// N-grams, and linear models of the rank that predicts best.
+    pub(super) fn new(setting: &'f Setting, alphabet: &Alphabet, folds: &'f [Fold]) -> Result<Trial<'f>> {
+        let rank = *setting.ranks().last().expect("there is a rank");
+        let params = LearnParams { rank, ..setting.params.clone() };
+        let learn = if setting.select.only == Some(MemberKind::NGram) { Learn::Counts } else { Learn::Linear };
+        let fit = |fold: &Fold| -> Result<FoldFits> {
+            let learned = LearnedRanks::of(alphabet, &fold.training, &params, learn)?;
+            Ok(FoldFits { model: learned.ngram(), learned, states: Vec::new(), pomdps: Vec::new() })
+        };
+        let fits = folds.par_iter().map(fit).collect::<Result<Vec<_>>>()?;
+        let evidence = Evidence::of_parts(folds.iter().flat_map(|fold| &fold.held_out));
+        let mut trial = Trial { setting, folds, fits, slots: Vec::new(), evidence, rank: None };
+        for length in 0..=params.ngram_length {
+            trial.add(Slot::NGram(length));
+        }
+        trial.add_linear();
+        Ok(trial)
+    }
+
+    fn add(&mut self, slot: Slot) {
+        let logs = self.log_probabilities(slot, Target::Symbol);
+        self.evidence.logs.push(logs);
+        self.slots.push(slot);
+    }
+
+    /// The logarithm of the probability that a predictor gives to each held-out step.
+    fn log_probabilities(&self, slot: Slot, target: Target<'_>) -> Vec<f64> {
+        let of_fold = |(fits, fold): (&FoldFits, &Fold)| {
+            let fitted = match slot {
+                Slot::NGram(length) => Fitted::NGram(length),
+                Slot::Linear => Fitted::Linear,
+                Slot::Latent(i) => Fitted::Pomdp(&fits.pomdps[i]),
+            };
+            log_probabilities(&fits.model, fitted, &fold.held_out, target)
+        };
+        self.fits.iter().zip(self.folds).flat_map(of_fold).collect()
+    }
+
+    /// Adds the linear model of the rank that predicts best.
+    fn add_linear(&mut self) {
+        let Some(largest) = self.fits.iter().map(|fits| fits.learned.most()).min() else { return };
+        let mut ranks = self.setting.ranks();
+        // Ranks above the largest give the same model.
+        let first_above = ranks.iter().position(|&rank| rank >= largest).map_or(ranks.len(), |i| i + 1);
+        ranks.truncate(first_above);
+        let (mut best, mut worse): (Option<(usize, Vec<f64>)>, _) = (None, 0);
+        for rank in ranks {
+            let models: Option<Vec<Model>> = self.fits.iter().map(|fits| fits.learned.linear(rank)).collect();
+            let Some(models) = models else { continue };
+            let of_fold =
+                |(model, fold): (&Model, &Fold)| log_probabilities(model, Fitted::Linear, &fold.held_out, Target::Symbol);
+            let logs: Vec<f64> = models.iter().zip(self.folds).flat_map(of_fold).collect();
+            let scores = |logs: &[f64]| self.evidence.scores(logs);
+            let is_better =
+                |before: &(usize, Vec<f64>)| self.evidence.difference(&scores(&logs), &scores(&before.1)).0 > NEGLIGIBLE;
+            worse += 1;
+            if best.as_ref().is_none_or(is_better) {
+                self.fits.iter_mut().zip(models).for_each(|(fits, model)| fits.model = model);
+                (best, worse) = (Some((rank, logs)), 0);
+            }
+            if worse == WORSE {
+                break;
+            }
+        }
+        let Some((rank, logs)) = best else { return };
+        self.rank = Some(rank);
+        self.evidence.logs.push(logs);
+        self.slots.push(Slot::Linear);
+    }
+
+    /// Adds POMDPs fitted by EM: as many as every fold has.
+    pub(super) fn add_states(&mut self) -> Result<()> {
+        if self.rank.is_none() {
+            return Ok(());
+        }
+        let setting = self.setting;
+        let fit = |(fold, fits): (&Fold, &mut FoldFits)| -> Result<()> {
+            let logs = Logs::memory(fits.model.alphabet().clone(), fold.training.clone());
+            let (states, data) = setting.states(&fits.model, &logs)?;
+            let pomdp = |states: &FittedStates| Ok(states.model(&fits.model, &data)?.pomdp);
+            fits.pomdps = states.par_iter().map(pomdp).collect::<Result<_>>()?;
+            fits.states = states;
+            Ok(())
+        };
+        self.folds.par_iter().zip(&mut self.fits).map(fit).collect::<Result<Vec<()>>>()?;
+        let common = self.fits.iter().map(|fits| fits.states.len()).min().unwrap_or(0);
+        (0..common).for_each(|i| self.add(Slot::Latent(i)));
+        Ok(())
+    }
+
+    /// Drops the members of other kinds, if only one is wanted.
+    pub(super) fn keep_only_wanted(&mut self) -> Result<()> {
+        let Some(only) = self.setting.select.only else { return Ok(()) };
+        let all = std::mem::take(&mut self.slots).into_iter().zip(std::mem::take(&mut self.evidence.logs));
+        (self.slots, self.evidence.logs) = all.filter(|(slot, _)| slot.kind() == only).unzip();
+        if self.slots.is_empty() {
+            let problem = "these logs are too few, or their episodes too short, to learn a predictor of the wanted kind";
+            return Err(Error::data(problem, "leave out `only`, or give more and longer episodes"));
+        }
+        Ok(())
+    }
+
+    /// What a mixture and its POMDP `leader` say about observations without their rewards, and
+    /// about rewards.
+    pub(super) fn common(&self, stack: &Stack, leader: usize) -> Option<Common> {
+        let alphabet = self.fits.first()?.model.alphabet();
+        let observations = match alphabet.observes_rewards() {
+            true => {
+                let same = same_without_reward(alphabet);
+                let weighted = self.slots.iter().zip(&stack.weights).filter(|(_, weight)| **weight > 0.0);
+                let logs: Vec<_> =
+                    weighted.map(|(slot, _)| self.log_probabilities(*slot, Target::WithoutReward(&same))).collect();
+                stack.scores_of(&self.evidence, &logs)
+            }
+            false => stack.scores.clone(),
+        };
+        let expected = |(fits, fold): (&FoldFits, &Fold)| expected_rewards(&fits.pomdps[leader], &fold.held_out);
+        let expected: Vec<f64> = self.fits.iter().zip(self.folds).flat_map(expected).collect();
+        let rewards = self.folds.iter().flat_map(|fold| &fold.held_out).map(|z| &z.rewards[..]);
+        Some(Common::new(&self.evidence, observations, &expected, rewards))
+    }
+
+    /// Its size in words.
+    pub(super) fn size(&self, slot: Slot) -> String {
+        match slot {
+            Slot::NGram(1) => "up to 1 step".into(),
+            Slot::NGram(length) => format!("up to {length} steps"),
+            Slot::Linear => format!("rank {}", self.rank.unwrap_or_default()),
+            Slot::Latent(i) => range(self.fits.iter().map(|fits| fits.states[i].size()).collect()),
+        }
+    }
+
+    /// Why there is no linear model.
+    pub(super) fn problem(&self) -> Option<String> {
+        self.fits.iter().find_map(|fits| fits.learned.problem()).map(ToString::to_string)
+    }
+
+    /// The POMDPs of the only fold, if there is one.
+    pub(super) fn into_states(mut self) -> Option<Vec<FittedStates>> {
+        let only = (self.fits.len() == 1).then(|| self.fits.remove(0))?;
+        Some(only.states).filter(|states| !states.is_empty())
+    }
+}
+
+/// For each symbol those that differ from it by their reward only, including itself.
+fn same_without_reward(alphabet: &Alphabet) -> Vec<Vec<usize>> {
+    let plain: Vec<_> =
+        alphabet.observations().iter().map(|o| o.split_reward().map_or_else(|| o.clone(), |(plain, _)| plain)).collect();
+    let same = |one: &ObservationSymbol| (0..plain.len()).filter(|&other| plain[other] == *one).collect();
+    plain.iter().map(same).collect()
+}
+
+/// `62 states`, or `58 to 62 states` where folds differ.
+fn range(mut sizes: Vec<usize>) -> String {
+    sizes.sort_unstable();
+    match (sizes.first(), sizes.last()) {
+        (Some(least), Some(most)) if least == most => format!("{least} states"),
+        (Some(least), Some(most)) => format!("{least} to {most} states"),
+        _ => "no states".into(),
+    }
+}
