@@ -4,7 +4,7 @@ NEXTEST := $(shell $(CARGO) nextest --version >/dev/null 2>&1 && echo yes)
 VENV := .venv
 BUILT := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: demo test binaries test-examples test-pages test-python python check doc bench figures figures-quick screenshots clean
+.PHONY: demo test binaries test-examples test-pages test-python python check doc bench figures figures-quick zoo screenshots clean
 
 # From nothing to a policy, then step by step from logs to predictions: the main job.
 demo:
@@ -14,7 +14,7 @@ demo:
 	target/release/foretell sample colored-gridworld --episodes 10000 --seed 1 -o target/demo/walks.csv
 	target/release/foretell sample colored-gridworld --episodes 10000 --seed 2 -o target/demo/heldout.csv
 	target/release/foretell inspect target/demo/walks.csv
-	target/release/foretell learn target/demo/walks.csv --refine -o target/demo/model.safetensors
+	target/release/foretell learn target/demo/walks.csv -o target/demo/model.safetensors
 	target/release/foretell score target/demo/model.safetensors target/demo/heldout.csv --truth colored-gridworld --plot target/demo/likelihood.png
 	target/release/foretell predict target/demo/model.safetensors --history "N:....,E:...." --actions "E,E" --top 4
 	target/release/foretell report target/demo/model.safetensors --logs target/demo/heldout.csv --truth colored-gridworld -o target/demo/report.html
@@ -104,6 +104,12 @@ figures:
 	mkdir -p target/figures
 	for name in $(FIGURES) $(TABLES); do \
 	    $(BUILT)/release/$$name results --checkpoint target/figures/$$name || exit 1; done
+
+# The default of `learn` on many systems, about three hours on two cores; FILES are further .POMDP files.
+zoo:
+	$(CARGO) build --release -p foretell-experiments --bin zoo
+	mkdir -p target/figures
+	$(BUILT)/release/zoo results $(FILES) --checkpoint target/figures/zoo
 
 # The same from a small part of the data, to see that it all works.
 figures-quick: binaries

@@ -2,6 +2,7 @@
 
 mod explored;
 mod pieces;
+pub mod systems;
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
