@@ -534,3 +534,24 @@ fn an_exported_model_is_the_same_domain() {
     assert_eq!(folder.ok(&["export", "t-maze:length=4", "-o", "-"]).as_bytes(), folder.read("maze.POMDP"));
     assert_eq!(folder.names(), ["maze.POMDP"]);
 }
+
+#[test]
+fn rewards_are_observed_by_choice_and_predictions_do_not_show_them_unless_asked() {
+    let folder = Folder::new();
+    folder.ok(&["sample", "tiger", "--episodes", "60", "--max-steps", "20", "--seed", "1", "-o", "t.csv"]);
+    folder.ok(&["learn", "t.csv", "--observe-reward", "--only", "linear", "-o", "m.safetensors"]);
+    let predict = |flags: &[&str]| {
+        let shown = folder.ok(&[&["predict", "m.safetensors", "--json"], flags].concat());
+        let rows = parsed(&shown)[0]["observations"].as_array().unwrap().clone();
+        rows.iter().map(|row| (row["observation"].as_str().unwrap().to_string(), row["probability"].as_f64().unwrap())).collect()
+    };
+    let plain: Vec<(String, f64)> = predict(&["--history", "listen:growl-left", "--actions", "open-left"]);
+    let full: Vec<(String, f64)> = predict(&["--history", "listen:growl-left(-1)", "--actions", "open-left", "--with-rewards"]);
+    assert_eq!(plain.len(), 2, "{plain:?}");
+    for (name, p) in &plain {
+        let sum: f64 = full.iter().filter(|(other, _)| other.starts_with(&format!("{name}("))).map(|(_, p)| p).sum();
+        assert!((sum - p).abs() < 1e-12, "{name}: {plain:?} {full:?}");
+    }
+    let refused = folder.run(&["predict", "m.safetensors", "--history", "open-left:growl-left", "--actions", "listen"], b"");
+    assert!(refused.code == 1 && refused.err.contains("growl-left(-100), growl-left(10)"), "{}", refused.err);
+}

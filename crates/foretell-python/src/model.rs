@@ -117,6 +117,12 @@ impl Model {
         shown(self.model.alphabet())
     }
 
+    /// The same without the rewards that may be part of them.
+    #[getter]
+    fn observations_without_rewards(&self) -> Vec<String> {
+        self.model.alphabet().without_rewards().iter().map(ToString::to_string).collect()
+    }
+
     /// For each observation whether it ends the episode.
     #[getter]
     fn terminal(&self) -> Vec<bool> {

@@ -243,7 +243,10 @@ def test_observed_rewards_stand_in_histories():
     model = ft.learn(logs, mix=0, rank=3, observe_reward=True)
     history = logs[0][:3]
     prediction = model.predict(history, action="listen")
-    assert math.isclose(sum(prediction.values()), 1, abs_tol=0.01)
+    assert math.isclose(sum(prediction.values()), 1, abs_tol=0.01) and prediction.keys() == {"growl-left", "growl-right"}
+    with_rewards = model.forecast(history, actions=["open-left"], rewards=True)[0]
+    left = [p for name, p in with_rewards.items() if name.startswith("growl-left(")]
+    assert len(left) > 1 and math.isclose(sum(left), model.predict(history, action="open-left")["growl-left"])
     assert 0 < model.probability([("listen", "growl-left", -1.0)], history=history) < 1
     # Listening has one reward only, opening a door two.
     without = model.predict([("listen", "growl-left")], action="listen")

@@ -36,6 +36,10 @@ pub struct Args {
     /// Maximum number of observations to show for each step
     #[arg(long, default_value_t = 10, value_name = "N")]
     top: usize,
+    /// Show observations with the rewards that are part of them, if they are; otherwise those that
+    /// differ by their reward only are added up
+    #[arg(long)]
+    with_rewards: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -78,9 +82,18 @@ fn forecast(model: &Model, state: &PredictiveState<&Model>, plan: &[Action], arg
     let alphabet = model.alphabet();
     let (mut rows, mut steps) = (Vec::new(), Vec::new());
     let sure = model.ensemble().is_some();
-    for (i, ((p, spread), &a)) in state.forecast_with_spread(plan).into_iter().zip(plan).enumerate() {
-        let ranked = report::ranked(&p);
-        let symbol = |o: usize| alphabet.symbol(Observation(o as u32));
+    // Spreads cannot be added up.
+    let names = match args.with_rewards || sure {
+        true => alphabet.observations().to_vec(),
+        false => alphabet.without_rewards(),
+    };
+    let first_of = |name| names.iter().position(|other| other == name);
+    let first: Vec<usize> = names.iter().filter_map(first_of).collect();
+    for (i, ((mut p, spread), &a)) in state.forecast_with_spread(plan).into_iter().zip(plan).enumerate() {
+        (1..p.len()).filter(|&o| first[o] < o).for_each(|o| p[first[o]] += p[o]);
+        let mut ranked = report::ranked(&p);
+        ranked.retain(|&(o, _)| first[o] == o);
+        let symbol = |o: usize| &names[o];
         for &(o, p) in ranked.iter().take(args.top) {
             let step = (i + 1).to_string();
             let mut row = vec![step, alphabet.action_name(a).to_string(), symbol(o).to_string(), format!("{p:.4}")];

@@ -37,9 +37,12 @@ def rewarded(pair: Any) -> tuple[Any, Any, float | None]:
 
 
 def named(probabilities: NDArray[np.float64], names: Sequence[str]) -> dict[str, float]:
-    """Probabilities by name, the largest first, without those that are zero."""
-    order = np.argsort(-probabilities, kind="stable")
-    return {names[o]: float(probabilities[o]) for o in order if probabilities[o] > 0}
+    """Probabilities by name, the largest first, without those that are zero. Those of the same name
+    are added up."""
+    sums: dict[str, float] = {}
+    for name, probability in zip(names, probabilities.tolist(), strict=True):
+        sums[name] = sums.get(name, 0.0) + probability
+    return dict(sorted(((name, p) for name, p in sums.items() if p > 0), key=lambda item: -item[1]))
 
 
 class Model(Encoded):
@@ -259,7 +262,7 @@ class Model(Encoded):
         >>> state.predict("listen")["growl-left"] > 0.6
         True
         """
-        state = Filter(self._native.filter(), self.observations, self._encoding)
+        state = Filter(self._native.filter(), self.observations, self._native.observations_without_rewards, self._encoding)
         state._begin(shown)
         return state
 
@@ -272,7 +275,7 @@ class Model(Encoded):
                 state.update(action, observation, reward=reward)
         return state
 
-    def predict(self, history: Iterable[Pair] = (), *, action: Symbol) -> dict[str, float]:
+    def predict(self, history: Iterable[Pair] = (), *, action: Symbol, rewards: bool = False) -> dict[str, float]:
         """Predicts the observation that follows a history and an action.
 
         Parameters
@@ -281,6 +284,8 @@ class Model(Encoded):
             The episode so far; None for a missing observation. A reward may follow, as in `Logs`.
         action : str, int or tuple
             The next action.
+        rewards : bool
+            Whether observations are shown with the rewards that are part of them, if they are.
 
         Returns
         -------
@@ -296,9 +301,11 @@ class Model(Encoded):
         >>> next(iter(prediction))
         'growl-left'
         """
-        return self._after(history).predict(action)
+        return self._after(history).predict(action, rewards=rewards)
 
-    def forecast(self, history: Iterable[Pair] = (), *, actions: Sequence[Symbol]) -> list[dict[str, float]]:
+    def forecast(
+        self, history: Iterable[Pair] = (), *, actions: Sequence[Symbol], rewards: bool = False
+    ) -> list[dict[str, float]]:
         """Predicts the observation at each step of a sequence of actions, if the episode has not
         ended before.
 
@@ -311,7 +318,7 @@ class Model(Encoded):
         >>> len(model.forecast(actions=["listen", "listen"]))
         2
         """
-        return self._after(history).forecast(actions)
+        return self._after(history).forecast(actions, rewards=rewards)
 
     def probability(self, test: Sequence[Pair], *, history: Iterable[Pair] = ()) -> float:
         """The probability that these pairs come next, given their actions.
@@ -423,9 +430,12 @@ class Filter:
     >>> state.reset()
     """
 
-    def __init__(self, native: _native.Filter, observations: list[str], encoding: Encoding = Encoding()) -> None:
+    def __init__(
+        self, native: _native.Filter, observations: list[str], plain: list[str], encoding: Encoding = Encoding()
+    ) -> None:
         self._native = native
         self._observations = observations
+        self._plain = plain
         self._encoding = encoding
 
     @property
@@ -446,7 +456,7 @@ class Filter:
 
     def copy(self) -> Filter:
         """An independent copy of the state."""
-        return Filter(self._native.copy(), self._observations, self._encoding)
+        return Filter(self._native.copy(), self._observations, self._plain, self._encoding)
 
     __copy__ = copy
 
@@ -493,9 +503,10 @@ class Filter:
         """Updates the state with an action whose observation is missing."""
         self._native.update_missing(action)
 
-    def predict(self, action: Symbol) -> dict[str, float]:
-        """Probabilities of the observations after an action, the largest first."""
-        return named(self._native.predict(action), self._observations)
+    def predict(self, action: Symbol, *, rewards: bool = False) -> dict[str, float]:
+        """Probabilities of the observations after an action, the largest first; with the rewards
+        that may be part of them if ``rewards``."""
+        return named(self._native.predict(action), self._observations if rewards else self._plain)
 
     def predict_array(self, action: Symbol) -> NDArray[np.float64]:
         """Probabilities of the observations after an action, in the order of
@@ -509,10 +520,11 @@ class Filter:
         spread = self._native.spread
         return named(spread, self._observations) if len(spread) else {}
 
-    def forecast(self, actions: Sequence[Symbol]) -> list[dict[str, float]]:
+    def forecast(self, actions: Sequence[Symbol], *, rewards: bool = False) -> list[dict[str, float]]:
         """Predicts the observation at each step of a sequence of actions, if the episode has not
-        ended before."""
-        return [named(row, self._observations) for row in self._native.forecast(list(actions))]
+        ended before; with the rewards that may be part of observations if ``rewards``."""
+        names = self._observations if rewards else self._plain
+        return [named(row, names) for row in self._native.forecast(list(actions))]
 
     def probability(self, test: Sequence[Pair]) -> float:
         """The probability that these pairs come next, given their actions."""

@@ -126,6 +126,15 @@ impl Alphabet {
         &self.observations
     }
 
+    /// The observation symbols without the rewards that may be part of them.
+    pub fn without_rewards(&self) -> Vec<ObservationSymbol> {
+        let plain = |symbol: &ObservationSymbol| match symbol.split_reward().filter(|_| self.observes_rewards) {
+            Some((plain, _)) => plain,
+            None => symbol.clone(),
+        };
+        self.observations.iter().map(plain).collect()
+    }
+
     /// The action of that name, if there is one.
     pub fn action(&self, name: &str) -> Option<Action> {
         self.action_ids.get(name).copied()

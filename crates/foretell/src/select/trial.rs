@@ -264,8 +264,7 @@ impl<'f> Trial<'f> {
 
 /// For each symbol those that differ from it by their reward only, including itself.
 fn same_without_reward(alphabet: &Alphabet) -> Vec<Vec<usize>> {
-    let plain: Vec<_> =
-        alphabet.observations().iter().map(|o| o.split_reward().map_or_else(|| o.clone(), |(plain, _)| plain)).collect();
+    let plain = alphabet.without_rewards();
     let same = |one: &ObservationSymbol| (0..plain.len()).filter(|&other| plain[other] == *one).collect();
     plain.iter().map(same).collect()
 }
