@@ -240,3 +240,18 @@ fn an_observation_is_found_without_its_reward_if_there_is_only_one() {
     let found = model.observations_whatever_reward(look, &good);
     assert_eq!(found.iter().map(|&o| model.alphabet().symbol(o)).collect::<Vec<_>>(), [&good]);
 }
+
+#[test]
+fn more_logs_are_worth_something_only_where_there_are_few() {
+    let doubling = |steps| {
+        let fitted = fit(&recording(steps, 1), only(MemberKind::NGram)).unwrap();
+        fitted.selection.unwrap().doubling.unwrap()
+    };
+    let (few, many) = (doubling(600), doubling(20_000));
+    // With n steps, k free parameters lose about k/2n nats per step, and twice that with half: here
+    // k = 30, besides cells that were never seen from another.
+    assert!(few.gain > 30.0 / (2.0 * 600.0), "{few:?}");
+    assert!(many.gain.abs() < 0.005 && many.error < 0.005, "{many:?}");
+    let maze = domains::get("colored-gridworld").unwrap();
+    assert_eq!(best(&sample(&maze, 100, 13, 1)).selection.unwrap().doubling, None, "POMDPs need a thorough effort");
+}

@@ -220,6 +220,9 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         say(&model, &learned, seconds)?;
         super::refine::say(&model, &rounds, stopped)?;
         selection.iter().try_for_each(selected::say)?;
+        if let Some(planning) = selection.as_ref().and_then(|selection| selected::planning(&model, selection)) {
+            report::say(format!("  planning   {planning}"))?;
+        }
         if selection.is_none_or(|selection| selection.rewards.is_none()) {
             super::refine::advise(&model)?;
         }

@@ -56,7 +56,10 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     if args.json {
         return report::json(&score);
     }
-    print(&score, model.latent().is_some())
+    if model.alphabet().observes_rewards() {
+        report::say("observations include rewards, which are predicted with them")?;
+    }
+    print(&score, remedy(&model))
 }
 
 /// Horizons get a row if this many episodes reach them, or if none has that many.
@@ -92,10 +95,10 @@ fn or_dash(x: Option<f64>, text: impl Fn(f64) -> String) -> String {
     x.map_or("–".into(), text)
 }
 
-fn print(s: &Score, is_refined: bool) -> anyhow::Result<()> {
+fn print(s: &Score, remedy: &str) -> anyhow::Result<()> {
     let per_step = with_ci95(s.per_step, s.per_step_ci95);
     report::say(format!("{}, {}: {per_step} nats per step", plural(s.episodes, "episode"), plural(s.steps, "step")))?;
-    print_comparisons(s, is_refined)?;
+    print_comparisons(s, remedy)?;
     print_horizons(s)?;
 
     let rows =
@@ -122,13 +125,13 @@ fn print(s: &Score, is_refined: bool) -> anyhow::Result<()> {
 /// Fraction of steps with unknown symbols above which the logs are probably of another system.
 const MUCH_UNSEEN: f64 = 0.5;
 
-fn print_comparisons(s: &Score, is_refined: bool) -> anyhow::Result<()> {
+fn print_comparisons(s: &Score, remedy: &str) -> anyhow::Result<()> {
     let row = |c: &Comparison| vec![c.name.clone(), format!("{:+.4}", c.difference), or_dash(c.ci95, nats), count(c.blocks)];
     let is_cut = s.comparisons.iter().any(|c| c.blocks != s.episodes);
     let units = if is_cut { "blocks" } else { "episodes" };
     report::say("\ndifference from other predictors on the same steps, nats per step; above 0 the model is better")?;
     report::say(report::table(&["predictor", "difference", "± 95 %", units], s.comparisons.iter().map(row)))?;
-    report::say(verdict(s, is_refined))?;
+    report::say(verdict(s, remedy))?;
     Ok(())
 }
 
@@ -155,7 +158,7 @@ fn print_horizons(s: &Score) -> anyhow::Result<()> {
 }
 
 /// Whether the model predicts better than the baselines and, if not, what to do.
-fn verdict(s: &Score, is_refined: bool) -> String {
+fn verdict(s: &Score, remedy: &str) -> String {
     let Some((verdict, baseline)) = s.verdict() else {
         return "the logs are too short to tell whether the model is better than the baselines: score it on more steps".into();
     };
@@ -171,22 +174,17 @@ fn verdict(s: &Score, is_refined: bool) -> String {
         Verdict::WithinNoise => {
             format!("no baseline is better beyond noise; {name} is within noise, the difference is {}", by(baseline.difference))
         }
-        Verdict::Worse => format!(
-            "warning: {name} predicts better than the model by {}: {}",
-            by(-baseline.difference),
-            remedy(name, s.baselines.len(), is_refined)
-        ),
+        Verdict::Worse => {
+            format!("warning: {name} predicts better than the model by {}: {remedy}", by(-baseline.difference))
+        }
     }
 }
 
-/// What to do if a baseline predicts better; `baselines` are the uniform one and all n-grams.
-fn remedy(better: &str, baselines: usize, is_refined: bool) -> &'static str {
-    // --mix mixes in the longest one.
-    let is_longest = better.strip_prefix("ngram-").and_then(|k| k.parse().ok()) == Some(baselines - 2);
-    match is_refined {
-        true => "refine with fewer --states, or learn from more episodes",
-        false if is_longest => "mix it in (--mix 0.2 or more), lower --rank, refine the model, or learn from more episodes",
-        false => "lower --rank, refine the model, or learn from more episodes",
+/// What to do if a baseline predicts better.
+fn remedy(model: &Model) -> &'static str {
+    match model.mixture().is_some() || model.linear().is_none() {
+        true => "learn from more episodes",
+        false => "learn without --refine, --mix and --only, so that n-grams are weighed too, or from more episodes",
     }
 }
 
@@ -236,11 +234,10 @@ mod tests {
 
     #[test]
     fn only_a_model_that_is_worse_beyond_noise_gets_a_warning() {
-        let says = |difference, ci95| verdict(&score(difference, ci95), false);
+        let says = |difference, ci95| verdict(&score(difference, ci95), "learn again");
         assert_eq!(
             says(-0.3, Some(0.1)),
-            "warning: ngram-3 predicts better than the model by 0.3000 ± 0.1000 nats per step: mix it in (--mix 0.2 or more), \
-             lower --rank, refine the model, or learn from more episodes"
+            "warning: ngram-3 predicts better than the model by 0.3000 ± 0.1000 nats per step: learn again"
         );
         assert_eq!(
             says(-0.05, Some(0.1)),

@@ -95,6 +95,9 @@ class Selection:
     """One of this many episodes was used for the selection."""
     rewards: dict[str, Any] | None = None
     """Whether rewards should be part of observations, if that was considered."""
+    doubling: dict[str, Any] | None = None
+    """How much better the predictor with the largest weight is than if it had been fitted to half
+    of the logs, if that was tried: its kind, the gain in nats per step and its standard error."""
 
     @classmethod
     def _of(cls, report: dict[str, Any]) -> Selection:

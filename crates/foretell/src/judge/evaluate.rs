@@ -407,7 +407,7 @@ impl<'p> Truth<'p> {
         let to = pomdp.alphabet();
         if from.observes_rewards() && from.observations().iter().all(|symbol| to.same_observation(symbol).is_none()) {
             let problem = "the model's observations include rewards, those of the exact model do not";
-            return Err(Error::data(problem, "score it without the exact model"));
+            return Err(Error::data(problem, "score it without the exact model, or learn with `observe_reward` = false"));
         }
         let unknown = from.actions().iter().find(|name| to.action(name).is_none());
         match unknown {

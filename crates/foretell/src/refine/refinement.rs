@@ -198,6 +198,11 @@ impl<'a> Refinement<'a> {
         (fits.into_iter().map(fitted).collect(), self.data)
     }
 
+    /// The candidates that were fitted in full, and their held-out log-likelihood in nats per step.
+    pub(crate) fn judged(&self) -> Vec<(Candidate, f64)> {
+        self.leader.iter().chain(self.rivals.iter().flatten()).map(|fit| (fit.candidate, fit.judged)).collect()
+    }
+
     /// The refined model. Held-out episodes, which are no longer needed for comparison, are learned
     /// from too.
     pub fn finish(self) -> Result<Model> {

@@ -2,7 +2,9 @@
 
 use rayon::prelude::*;
 
-use super::parts::HeldOut;
+use super::parts::{Fold, HeldOut};
+use crate::data::ActionObservation;
+use crate::math::Mean;
 use crate::model::{Model, NGramFilter, PredictiveState};
 use crate::pomdp::{Belief, Pomdp};
 use crate::system::{Filter, Predict, Track};
@@ -157,15 +159,25 @@ pub(super) fn expected_rewards(pomdp: &Pomdp, held_out: &[HeldOut]) -> Vec<f64> 
     held_out.par_chunks(CHUNK).flat_map_iter(of_chunk).collect()
 }
 
+/// The mean reward of the action of each held-out step in training.
+pub(super) fn mean_rewards(fold: &Fold) -> Vec<f64> {
+    let actions = fold.training.iter().flat_map(|z| &z.steps).chain(fold.held_out.iter().flat_map(|z| &z.steps));
+    let mut means = vec![Mean::default(); actions.map(|ao| ao.action.index() + 1).max().unwrap_or(0)];
+    for (ao, reward) in fold.training.iter().flat_map(|z| z.steps.iter().zip(&z.rewards)) {
+        reward.iter().for_each(|&reward| means[ao.action.index()].add(reward));
+    }
+    fold.held_out.iter().flat_map(|z| &z.steps).map(|ao| means[ao.action.index()].mean()).collect()
+}
+
 /// The symbols that a model was trained on, and the probability of all others.
-struct Known {
+pub(super) struct Known {
     actions: Vec<bool>,
     observations: Vec<bool>,
     unseen: f64,
 }
 
 impl Known {
-    fn of(model: &Model) -> Known {
+    pub(super) fn of(model: &Model) -> Known {
         let alphabet = model.alphabet();
         let (mut actions, mut observations) = (vec![false; alphabet.actions().len()], vec![false; alphabet.observations().len()]);
         for ao in &model.origin().pairs {
@@ -173,5 +185,9 @@ impl Known {
             observations[ao.observation.index()] = true;
         }
         Known { actions, observations, unseen: model.frequencies().unseen }
+    }
+
+    pub(super) fn knows(&self, ao: ActionObservation) -> bool {
+        self.actions[ao.action.index()] && self.observations[ao.observation.index()]
     }
 }

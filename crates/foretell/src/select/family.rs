@@ -12,7 +12,7 @@ use super::{SelectParams, Selecting, Selection, Tried};
 use crate::data::{Alphabet, Trajectory};
 use crate::error::Result;
 use crate::log::Logs;
-use crate::model::{Latent, LearnParams, Member, Mixture, Model, Part, Predictor};
+use crate::model::{Candidate, Latent, LearnParams, Member, Mixture, Model, Part, Predictor};
 use crate::refine::{Data, FittedStates, RefineParams};
 use crate::rng::Seed;
 
@@ -44,6 +44,8 @@ pub(crate) struct Finalists {
     stack: Stack,
     /// The POMDPs of the only fold, from which EM continues.
     states: Option<Vec<FittedStates>>,
+    /// The kind of states of all folds.
+    kind: Option<Candidate>,
     training: Vec<Trajectory>,
     /// What can be compared with a family that observes rewards: `None` if there are no POMDPs.
     common: Option<Common>,
@@ -129,15 +131,15 @@ impl Family {
         trial.keep_only_wanted()?;
         progress(Selecting::Weights);
         let stack = if trial.evidence.parts.is_empty() { alone(trial.slots.len()) } else { stack(&trial.evidence) };
-        let selection = self.report(&trial, &stack, folds.len());
+        let selection = self.report(&trial, &stack, folds.len())?;
         let (slots, evidence) = (trial.slots.clone(), trial.evidence.clone());
         let common = leader(&slots, &stack).and_then(|leader| trial.common(&stack, leader));
-        let states = trial.into_states();
+        let (kind, states) = (trial.kind, trial.into_states());
         let training = folds.into_iter().next().map(|fold| fold.training).unwrap_or_default();
-        Ok(Finalists { selection, slots, stack, states, training, common, evidence })
+        Ok(Finalists { selection, slots, stack, states, kind, training, common, evidence })
     }
 
-    fn report(&self, trial: &Trial<'_>, stack: &Stack, folds: usize) -> Selection {
+    fn report(&self, trial: &Trial<'_>, stack: &Stack, folds: usize) -> Result<Selection> {
         let evidence = &trial.evidence;
         let finite = |error: f64| error.is_finite().then_some(error);
         let steps = evidence.steps();
@@ -149,7 +151,9 @@ impl Family {
             Tried { kind: slot.kind(), size: trial.size(slot), nats, behind, error: finite(error), weight: stack.weights[k] }
         };
         let (nats, error) = evidence.difference(&stack.scores, &vec![0.0; stack.scores.len()]);
-        Selection {
+        let weighted = trial.slots.iter().copied().zip(&stack.weights);
+        let largest = weighted.max_by(|x, y| x.1.total_cmp(y.1)).map(|(slot, _)| slot);
+        Ok(Selection {
             effort: self.setting.select.effort,
             nats: (steps > 0).then_some(nats),
             error: finite(error),
@@ -157,13 +161,15 @@ impl Family {
             memory: stack.memory,
             rank: trial.rank,
             rewards: None,
+            doubling: largest.map_or(Ok(None), |slot| trial.doubling(slot))?,
             problem: trial.problem(),
             folds,
             parts: evidence.parts.len(),
             steps,
+            unseen: trial.unseen(),
             piece_length: self.piece_length,
             every: self.sample.every,
-        }
+        })
     }
 
     /// The mixture, given the linear model (or the n-gram) of all logs.
@@ -206,7 +212,7 @@ impl Family {
                 };
                 (states.par_iter().enumerate().map(extended).collect::<Result<Vec<_>>>()?, data)
             }
-            None => self.setting.states(model, logs)?,
+            None => self.setting.states(model, logs, finalists.kind)?,
         };
         let latent = |(i, states): (usize, &FittedStates)| is_used(i).then(|| states.model(model, &data)).transpose();
         states.par_iter().enumerate().map(latent).collect()

@@ -85,6 +85,18 @@ pub struct Tried {
     pub weight: f64,
 }
 
+/// How much better the predictor with the largest weight is than if it had been fitted to half of
+/// the logs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Doubling {
+    /// The kind of the predictor.
+    pub kind: MemberKind,
+    /// The gain, in nats per held-out step.
+    pub gain: f64,
+    /// Its standard error.
+    pub error: f64,
+}
+
 /// What was selected, and the evidence for it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Selection {
@@ -103,6 +115,8 @@ pub struct Selection {
     pub rank: Option<usize>,
     /// Whether rewards are part of observations, if that was compared.
     pub rewards: Option<RewardChoice>,
+    /// What the last doubling of the logs was worth; `None` if that was not tried.
+    pub doubling: Option<Doubling>,
     /// Why no linear model was tried, and so no POMDP.
     pub problem: Option<String>,
     /// Number of times that a part of the logs was held out.
@@ -111,6 +125,8 @@ pub struct Selection {
     pub parts: usize,
     /// Held-out steps.
     pub steps: usize,
+    /// The share of them whose action or observation was not seen in training.
+    pub unseen: f64,
     /// The length of the pieces that few long episodes were cut into.
     pub piece_length: Option<usize>,
     /// One of this many episodes was used for the selection.

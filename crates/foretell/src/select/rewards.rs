@@ -14,6 +14,10 @@ use crate::math::Mean;
 /// A smaller gain does not justify a larger alphabet, nats per step.
 const NEGLIGIBLE: f64 = 1e-3;
 
+/// Standard errors beyond which a gain is not noise: policies and histories that need rewards are
+/// less convenient, so one is not enough.
+const BEYOND_NOISE: f64 = 2.0;
+
 /// Whether rewards are observed, and the evidence for it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RewardChoice {
@@ -41,28 +45,32 @@ pub(super) struct Common {
 }
 
 impl Common {
-    /// From the log-likelihood of parts, the expected reward of each of their steps, and the rewards
-    /// of those that count.
-    pub(super) fn new<'r>(
+    /// From the log-likelihood of parts, the rewards of those of their steps that count, and two
+    /// expectations of the reward of every step, of which the better one counts: the states of a
+    /// POMDP may say less about rewards than the action alone.
+    pub(super) fn new(
         evidence: &Evidence,
         observations: Vec<f64>,
-        expected: &[f64],
-        rewards: impl Iterator<Item = &'r [Option<f64>]>,
+        expectations: [&[f64]; 2],
+        rewards: &[&[Option<f64>]],
     ) -> Common {
-        let mut all = Mean::default();
-        let mut at = 0;
-        let square = |(part, rewards): (&Part, &[Option<f64>])| {
-            at += part.steps;
-            rewards.iter().flatten().for_each(|&reward| all.add(reward));
-            let expected = &expected[at - part.steps + part.from..at];
-            rewards.iter().zip(expected).filter_map(|(reward, expected)| Some((reward.as_ref()? - expected).powi(2))).sum()
+        let all: Mean = rewards.iter().copied().flatten().flatten().copied().collect();
+        let squares = |expected: &[f64]| -> Vec<f64> {
+            let mut at = 0;
+            let square = |(part, rewards): (&Part, &&[Option<f64>])| {
+                at += part.steps;
+                let expected = &expected[at - part.steps + part.from..at];
+                rewards.iter().zip(expected).filter_map(|(reward, expected)| Some((reward.as_ref()? - expected).powi(2))).sum()
+            };
+            evidence.parts.iter().zip(rewards).map(square).collect()
         };
-        let squares = evidence.parts.iter().zip(rewards).map(square).collect();
-        Common { observations, squares, variance: all.sd().powi(2) }
+        let [one, other] = expectations.map(squares);
+        let is_better = one.iter().sum::<f64>() <= other.iter().sum();
+        Common { observations, squares: if is_better { one } else { other }, variance: all.sd().powi(2) }
     }
 }
 
-/// Whether the family that observes rewards is better by more than one standard error.
+/// Whether the family that observes rewards is better beyond noise.
 pub(super) fn compare(evidence: &Evidence, plain: &Common, observed: &Common) -> RewardChoice {
     let steps = evidence.steps() as f64;
     let mean = |squares: &[f64]| squares.iter().sum::<f64>() / steps;
@@ -72,7 +80,7 @@ pub(super) fn compare(evidence: &Evidence, plain: &Common, observed: &Common) ->
     };
     let (gain, error) = evidence.difference(&worth(observed), &worth(plain));
     RewardChoice {
-        observed: gain > error.max(NEGLIGIBLE),
+        observed: gain > (BEYOND_NOISE * error).max(NEGLIGIBLE),
         gain,
         error: error.is_finite().then_some(error),
         observation_gain: evidence.difference(&observed.observations, &plain.observations).0,

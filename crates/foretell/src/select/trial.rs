@@ -2,18 +2,18 @@
 
 use rayon::prelude::*;
 
-use super::evidence::{Evidence, Fitted, Target, expected_rewards, log_probabilities};
+use super::evidence::{Evidence, Fitted, Known, Target, expected_rewards, log_probabilities, mean_rewards};
 use super::parts::Fold;
 use super::rewards::Common;
 use super::stack::Stack;
-use super::{Effort, SelectParams};
-use crate::data::{Alphabet, ObservationSymbol};
+use super::{Doubling, Effort, SelectParams};
+use crate::data::{Alphabet, ObservationSymbol, Trajectory};
 use crate::error::{Error, Result};
 use crate::learn::{Learn, LearnedRanks};
 use crate::log::Logs;
-use crate::model::{LearnParams, MemberKind, Model};
+use crate::model::{Candidate, LearnParams, MemberKind, Model};
 use crate::pomdp::Pomdp;
-use crate::refine::{Data, FittedStates, RefineParams, Refinement};
+use crate::refine::{Data, FittedStates, RefineParams, Refinement, StateCount};
 
 /// Ranks of linear models to try.
 const RANKS: [usize; 7] = [2, 4, 8, 16, 24, 40, 64];
@@ -83,12 +83,24 @@ impl Setting {
         }
     }
 
-    /// POMDPs that are fitted to logs, best first, and the logs.
-    pub(super) fn states<'l>(&self, linear: &Model, logs: &'l Logs) -> Result<(Vec<FittedStates>, Data<'l>)> {
+    /// POMDPs that are fitted to logs, best first, and the logs; of all kinds of states, or of the
+    /// given one.
+    pub(super) fn states<'l>(
+        &self,
+        linear: &Model,
+        logs: &'l Logs,
+        kind: Option<Candidate>,
+    ) -> Result<(Vec<FittedStates>, Data<'l>)> {
         let effort = self.select.effort as usize;
         let data = Data::new(logs, linear.alphabet())?;
         let restarts = (RESTARTED_STEPS[effort] / data.steps() as usize).saturating_sub(1).min(OTHERS[effort]);
-        let mut refinement = Refinement::over(linear, data, &self.refine)?.keeping_rivals(restarts as u64);
+        let refine = match kind {
+            Some(Candidate { layout, states }) => {
+                RefineParams { layout, states: StateCount::About(states), ..self.refine.clone() }
+            }
+            None => self.refine.clone(),
+        };
+        let mut refinement = Refinement::over(linear, data, &refine)?.keeping_rivals(restarts as u64);
         refinement.by_ref().collect::<Result<Vec<_>>>()?;
         let (mut states, data) = refinement.into_fits(OTHERS[effort]);
         states.par_iter_mut().map(|states| states.continue_on(&data, LAST_ROUNDS)).collect::<Result<Vec<()>>>()?;
@@ -115,6 +127,8 @@ pub(super) struct Trial<'f> {
     pub(super) evidence: Evidence,
     /// The rank of the linear model; `None` if there is none.
     pub(super) rank: Option<usize>,
+    /// The kind of states of all POMDPs; `None` if each fit chooses its own.
+    pub(super) kind: Option<Candidate>,
 }
 
 impl<'f> Trial<'f> {
@@ -129,7 +143,7 @@ impl<'f> Trial<'f> {
         };
         let fits = folds.par_iter().map(fit).collect::<Result<Vec<_>>>()?;
         let evidence = Evidence::of_parts(folds.iter().flat_map(|fold| &fold.held_out));
-        let mut trial = Trial { setting, folds, fits, slots: Vec::new(), evidence, rank: None };
+        let mut trial = Trial { setting, folds, fits, slots: Vec::new(), evidence, rank: None, kind: None };
         for length in 0..=params.ngram_length {
             trial.add(Slot::NGram(length));
         }
@@ -194,9 +208,11 @@ impl<'f> Trial<'f> {
             return Ok(());
         }
         let setting = self.setting;
+        self.kind = if self.folds.len() > 1 { self.kind_of_states()? } else { None };
+        let kind = self.kind;
         let fit = |(fold, fits): (&Fold, &mut FoldFits)| -> Result<()> {
             let logs = Logs::memory(fits.model.alphabet().clone(), fold.training.clone());
-            let (states, data) = setting.states(&fits.model, &logs)?;
+            let (states, data) = setting.states(&fits.model, &logs, kind)?;
             let pomdp = |states: &FittedStates| Ok(states.model(&fits.model, &data)?.pomdp);
             fits.pomdps = states.par_iter().map(pomdp).collect::<Result<_>>()?;
             fits.states = states;
@@ -206,6 +222,23 @@ impl<'f> Trial<'f> {
         let common = self.fits.iter().map(|fits| fits.states.len()).min().unwrap_or(0);
         (0..common).for_each(|i| self.add(Slot::Latent(i)));
         Ok(())
+    }
+
+    /// The kind of states that predicts best on average over the folds. A single small fold hardly
+    /// shows which is better.
+    fn kind_of_states(&self) -> Result<Option<Candidate>> {
+        let try_all = |(fold, fits): (&Fold, &FoldFits)| -> Result<Vec<(Candidate, f64)>> {
+            let logs = Logs::memory(fits.model.alphabet().clone(), fold.training.clone());
+            let mut refinement = Refinement::new(&fits.model, &logs, &self.setting.refine)?.keeping_rivals(0);
+            refinement.by_ref().collect::<Result<Vec<_>>>()?;
+            Ok(refinement.judged())
+        };
+        let tried = self.folds.par_iter().zip(&self.fits).map(try_all).collect::<Result<Vec<_>>>()?;
+        let of = |kind: Candidate, tried: &[(Candidate, f64)]| tried.iter().find(|(other, _)| *other == kind).map(|(_, x)| *x);
+        let sum = |kind: Candidate| tried.iter().map(|tried| of(kind, tried)).sum::<Option<f64>>().map(|sum| (kind, sum));
+        let sums = tried.iter().flatten().filter_map(|&(kind, _)| sum(kind));
+        // Of equals the first.
+        Ok(sums.reduce(|best, next| if next.1 > best.1 { next } else { best }).map(|(kind, _)| kind))
     }
 
     /// Drops the members of other kinds, if only one is wanted.
@@ -234,10 +267,45 @@ impl<'f> Trial<'f> {
             }
             false => stack.scores.clone(),
         };
-        let expected = |(fits, fold): (&FoldFits, &Fold)| expected_rewards(&fits.pomdps[leader], &fold.held_out);
-        let expected: Vec<f64> = self.fits.iter().zip(self.folds).flat_map(expected).collect();
-        let rewards = self.folds.iter().flat_map(|fold| &fold.held_out).map(|z| &z.rewards[..]);
-        Some(Common::new(&self.evidence, observations, &expected, rewards))
+        let by_states = |(fits, fold): (&FoldFits, &Fold)| expected_rewards(&fits.pomdps[leader], &fold.held_out);
+        let by_states: Vec<f64> = self.fits.iter().zip(self.folds).flat_map(by_states).collect();
+        let by_actions: Vec<f64> = self.folds.iter().flat_map(mean_rewards).collect();
+        let rewards: Vec<&[Option<f64>]> = self.folds.iter().flat_map(|fold| &fold.held_out).map(|z| &z.rewards[..]).collect();
+        Some(Common::new(&self.evidence, observations, [&by_states, &by_actions], &rewards))
+    }
+
+    /// How much better a predictor is than if it had been fitted to half of the logs: the gain in
+    /// nats per step and its standard error, on the first fold. `None` where half is too little.
+    pub(super) fn doubling(&self, slot: Slot) -> Result<Option<Doubling>> {
+        let is_latent = matches!(slot, Slot::Latent(_));
+        let effort = self.setting.select.effort;
+        // EM ends elsewhere from every start, so it takes the same search again.
+        if effort == Effort::Quick || is_latent && effort != Effort::Thorough {
+            return Ok(None);
+        }
+        let (Some(fold), Some(fits)) = (self.folds.first(), self.fits.first()) else { return Ok(None) };
+        let half: Vec<Trajectory> = fold.training.iter().step_by(2).cloned().collect();
+        let alphabet = fits.model.alphabet();
+        let params = LearnParams { rank: self.rank.unwrap_or(1), ..self.setting.params.clone() };
+        let learn = if matches!(slot, Slot::NGram(_)) { Learn::Counts } else { Learn::Linear };
+        let learned = LearnedRanks::of(alphabet, &half, &params, learn)?;
+        let score = |model: &Model, fitted| log_probabilities(model, fitted, &fold.held_out, Target::Symbol);
+        let of_half = match (slot, learned.linear(params.rank)) {
+            (Slot::NGram(length), _) => score(&learned.ngram(), Fitted::NGram(length)),
+            (_, None) => return Ok(None),
+            (Slot::Linear, Some(linear)) => score(&linear, Fitted::Linear),
+            (Slot::Latent(_), Some(linear)) => {
+                let logs = Logs::memory(alphabet.clone(), half);
+                let (states, data) = self.setting.states(&linear, &logs, self.kind)?;
+                let Some(best) = states.first() else { return Ok(None) };
+                score(&linear, Fitted::Pomdp(&best.model(&linear, &data)?.pomdp))
+            }
+        };
+        let at = self.slots.iter().position(|other| *other == slot).expect("it is one of them");
+        let evidence = Evidence::of_parts(fold.held_out.iter());
+        let of_all = &self.evidence.logs[at][..of_half.len()];
+        let (gain, error) = evidence.difference(&evidence.scores(of_all), &evidence.scores(&of_half));
+        Ok(error.is_finite().then_some(Doubling { kind: slot.kind(), gain, error }))
     }
 
     /// Its size in words.
@@ -248,6 +316,17 @@ impl<'f> Trial<'f> {
             Slot::Linear => format!("rank {}", self.rank.unwrap_or_default()),
             Slot::Latent(i) => range(self.fits.iter().map(|fits| fits.states[i].size()).collect()),
         }
+    }
+
+    /// The share of held-out steps that count and whose symbols were not seen in training.
+    pub(super) fn unseen(&self) -> f64 {
+        let of_fold = |(fits, fold): (&FoldFits, &Fold)| {
+            let known = Known::of(&fits.model);
+            let counted = fold.held_out.iter().flat_map(|z| &z.steps[z.from..]);
+            counted.filter(|ao| !known.knows(**ao)).count()
+        };
+        let unseen: usize = self.fits.iter().zip(self.folds).map(of_fold).sum();
+        unseen as f64 / self.evidence.steps().max(1) as f64
     }
 
     /// Why there is no linear model.

@@ -1,10 +1,13 @@
 //! What was selected, in words.
 
 use foretell::model::MemberKind;
-use foretell::select::{RewardChoice, Tried};
-use foretell::{Effort, Selection};
+use foretell::select::{Doubling, RewardChoice, Tried};
+use foretell::{Effort, Model, Selection};
 
-use crate::report::{self, plural};
+use crate::report::{self, percent, plural};
+
+/// A share of held-out steps with unseen symbols that is worth a note.
+const MUCH_UNSEEN: f64 = 0.05;
 
 /// The table of what was tried, what was chosen and why.
 pub fn say(selection: &Selection) -> anyhow::Result<()> {
@@ -30,8 +33,11 @@ pub fn say(selection: &Selection) -> anyhow::Result<()> {
     if let Some(choice) = &selection.rewards {
         report::say(format!("  rewards    {}", rewards(choice)))?;
     }
-    if let Some(more) = more(selection.effort) {
-        report::say(format!("             {more}"))?;
+    if let Some(doubling) = &selection.doubling {
+        report::say(format!("  more logs  {}", doubled(doubling)))?;
+    }
+    if let Some(more) = more(selection) {
+        report::say(format!("  more work  {more}"))?;
     }
     Ok(())
 }
@@ -43,8 +49,14 @@ fn held_out(selection: &Selection) -> String {
         .piece_length
         .map_or(String::new(), |length| format!(" of about {}, cut from few long episodes", plural(length as u64, "step")));
     let times = if selection.folds > 1 { format!(", in {} turns", selection.folds) } else { String::new() };
+    let unseen = match selection.unseen {
+        share if share > MUCH_UNSEEN => {
+            format!("; {} of these steps have a symbol that is not in the other parts: group or discretise them", percent(share))
+        }
+        _ => String::new(),
+    };
     let share = if selection.every > 1 { format!("; one of {} episodes was used", selection.every) } else { String::new() };
-    format!("{parts}{length}, {}{times}{share}", plural(selection.steps as u64, "step"))
+    format!("{parts}{length}, {}{times}{share}", plural(selection.steps as u64, "step")) + &unseen
 }
 
 /// Everything that has a weight, and the best of each kind.
@@ -96,13 +108,32 @@ fn rewards(choice: &RewardChoice) -> String {
     }
 }
 
-/// What else could be tried.
-fn more(effort: Effort) -> Option<&'static str> {
-    match effort {
-        Effort::Quick => Some("--effort normal also fits latent states"),
-        Effort::Normal => Some("--effort thorough fits more latent states, for longer"),
-        Effort::Thorough => None,
+/// What more logs may be worth.
+fn doubled(doubling: &Doubling) -> String {
+    let Doubling { kind, gain, error } = *doubling;
+    let advice =
+        if gain > error { "twice as many may gain about half of that again" } else { "more of the same would hardly help" };
+    format!("all of them instead of half gained {gain:.4} ± {error:.4} nats per step ({}); {advice}", name(kind))
+}
+
+/// What else could be tried, if it could help.
+fn more(selection: &Selection) -> Option<&'static str> {
+    let tried = |kind| selection.tried.iter().any(|tried| tried.kind == kind);
+    match selection.effort {
+        Effort::Quick if tried(MemberKind::Linear) && tried(MemberKind::NGram) => Some("--effort normal also fits latent states"),
+        Effort::Normal if tried(MemberKind::Latent) => {
+            Some("--effort thorough fits more latent states, for longer, and tells what more logs may be worth")
+        }
+        _ => None,
     }
+}
+
+/// The states that planners use, where predictions do not use them.
+pub fn planning(model: &Model, selection: &Selection) -> Option<String> {
+    let latent = model.latent()?;
+    let weight: f64 = selection.tried.iter().filter(|tried| tried.kind == MemberKind::Latent).map(|tried| tried.weight).sum();
+    let states = plural(latent.pomdp.states().len() as u64, "state");
+    (weight == 0.0).then(|| format!("`plan` and `export` use a POMDP of {states}, which has no weight in predictions"))
 }
 
 fn name(kind: MemberKind) -> &'static str {
