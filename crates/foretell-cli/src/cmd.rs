@@ -109,6 +109,16 @@ pub fn with_defaults<P: Serialize>(command: clap::Command, default: &P, paper: &
     })
 }
 
+/// Adds a note to the help of some parameters.
+pub fn with_note(command: clap::Command, names: &[&'static str], note: &str) -> clap::Command {
+    names.iter().fold(command, |command, name| {
+        command.mut_arg(name, |arg| {
+            let help = format!("{} {note}", arg.get_help().cloned().unwrap_or_default());
+            arg.help(help)
+        })
+    })
+}
+
 /// Parameters by name.
 pub fn fields(params: &impl Serialize) -> Map<String, Value> {
     match serde_json::to_value(params) {

@@ -68,6 +68,7 @@ fn command() -> clap::Command {
         .mut_subcommand("diagnose", |verb| cmd::with_defaults(verb, &LearnParams::default(), &LearnParams::paper()))
         .mut_subcommand("learn", |verb| cmd::with_defaults(verb, &LearnParams::default(), &LearnParams::paper()))
         .mut_subcommand("learn", |verb| cmd::with_defaults(verb, &refinement, &refinement))
+        .mut_subcommand("learn", cmd::learn::with_selected)
         .mut_subcommand("search", |verb| cmd::with_defaults(verb, &LearnParams::default(), &LearnParams::paper()))
         .mut_subcommand("search", cmd::search::with_searched)
         .mut_subcommand("refine", |verb| cmd::with_defaults(verb, &refinement, &refinement))

@@ -140,6 +140,12 @@ fn bytes(text: &str) -> Result<usize, String> {
     size.map(|size| size as usize).ok_or_else(|| "give a number and a unit, such as 500MB or 2GiB".into())
 }
 
+/// Marks the parameters that are selected in the help.
+pub fn with_selected(command: clap::Command) -> clap::Command {
+    let command = super::with_note(command, &["rank", "observe_reward"], "[selected, unless given or with --refine or --mix]");
+    super::with_note(command, &["mix"], "[if given, nothing is selected]")
+}
+
 impl Args {
     /// How predictors are selected; `None` if the flags describe one model completely.
     fn select(&self) -> anyhow::Result<Option<SelectParams>> {

@@ -73,12 +73,7 @@ pub struct Args {
 
 /// Marks the parameters that are searched in the help.
 pub fn with_searched(command: clap::Command) -> clap::Command {
-    SEARCHED.into_iter().fold(command, |command, name| {
-        command.mut_arg(name, |arg| {
-            let help = format!("{} [searched, unless given]", arg.get_help().cloned().unwrap_or_default());
-            arg.help(help)
-        })
-    })
+    super::with_note(command, &SEARCHED, "[searched, unless given]")
 }
 
 pub fn run(args: Args) -> anyhow::Result<()> {
