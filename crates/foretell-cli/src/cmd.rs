@@ -78,12 +78,13 @@ impl RecipeArgs {
     }
 
     /// The parameters that were given, in the file or as flags; `None` if they describe one linear
-    /// model completely: the paper's, or one with a weight of the n-gram.
+    /// model completely: the paper's, or one with a weight of the n-gram. The weight in the file
+    /// suits a linear model alone, so it does not count.
     pub fn fixed(&self) -> anyhow::Result<Option<LearnOverrides>> {
         let file = self.config.as_deref().map(crate::config::read).transpose()?.unwrap_or_default();
         let rank = self.overrides.rank.or(file.rank);
         let observe_reward = self.overrides.observe_reward.or(file.observe_reward);
-        let is_complete = matches!(self.preset, Preset::Paper) || self.overrides.mix.or(file.mix).is_some();
+        let is_complete = matches!(self.preset, Preset::Paper) || self.overrides.mix.is_some();
         Ok((!is_complete).then(|| LearnOverrides { rank, observe_reward, ..LearnOverrides::default() }))
     }
 

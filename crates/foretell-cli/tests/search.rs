@@ -44,22 +44,25 @@ fn what_is_found_is_what_learn_learns_with() {
     assert!(String::from_utf8(folder.read("sweep.svg")).unwrap().contains("dimension of tests"));
     let learn = ["learn", "walks.csv", "--config", "best.toml", "-o", "model.safetensors", "--json"];
     let learned = parsed(&folder.ok(&learn));
-    assert_eq!(learned["params"], report["params"]);
+    // The weight of the n-gram is selected anew.
+    let mut expected = report["params"].clone();
+    expected["mix"] = 0.0.into();
+    assert_eq!(learned["params"], expected);
     // Flags win over the file.
     let learned = parsed(&folder.ok(&[&learn[..], &["--rank", "3", "--projection", "hashed"]].concat()));
-    let mut expected = report["params"].clone();
     (expected["rank"], expected["test_projection"], expected["history_projection"]) =
         (3.into(), "hashed".into(), "hashed".into());
     assert_eq!(learned["params"], expected);
 }
 
 #[test]
-fn refinement_leaves_out_the_mixture_of_a_file() {
+fn selection_and_refinement_leave_out_the_mixture_of_a_file() {
     let folder = folder();
     fs::write(folder.path("mixed.toml"), "rank = 5\nmix = 0.25\n").unwrap();
     let learn = ["learn", "walks.csv", "--config", "mixed.toml", "-o", "model.safetensors", "--json"];
     let mix = |more: &[&str]| parsed(&folder.ok(&[&learn[..], more].concat()))["params"]["mix"].clone();
-    assert_eq!(mix(&[]), 0.25);
+    assert_eq!(mix(&[]), 0.0);
+    assert_eq!(mix(&["--mix", "0.25"]), 0.25);
     assert_eq!(mix(&["--refine"]), 0.0);
     assert_eq!(mix(&["--refine", "--mix", "0.1"]), 0.1);
 }

@@ -175,8 +175,9 @@ impl Args {
 }
 
 pub fn run(args: Args) -> anyhow::Result<()> {
-    let params = if args.refine { args.recipe.params_to_refine()? } else { args.recipe.params()? };
     let select = args.select()?;
+    let alone = select.is_none() && !args.refine;
+    let params = if alone { args.recipe.params()? } else { args.recipe.params_to_refine()? };
     args.check_refinement(select.as_ref())?;
     let refinement = args.refinement.apply(RefineParams::default());
     let recipe = Recipe {
