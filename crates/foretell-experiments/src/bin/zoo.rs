@@ -57,7 +57,7 @@ fn main() -> anyhow::Result<()> {
     let quick = arguments.quick;
     let mut manifest = json!({
         "episodes": EPISODES, "test_episodes": TEST_EPISODES, "horizon": HORIZON, "first_seed": FIRST_SEED, "seeds": SEEDS,
-        "epsilons": EPSILONS, "files": arguments.words, "quick": quick, "version": env!("CARGO_PKG_VERSION"),
+        "epsilons": EPSILONS, "files": arguments.words.iter().map(|file| stem(file)).collect::<Vec<_>>(), "quick": quick, "version": env!("CARGO_PKG_VERSION"),
     });
     let folder = std::env::temp_dir().join(format!("foretell-zoo-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
@@ -90,13 +90,17 @@ fn all_systems(folder: &Path, files: &[String]) -> anyhow::Result<Vec<(String, D
         all.push((name, domains::get(&path.display().to_string())?));
     }
     for file in files {
-        let name = Path::new(file).file_stem().map_or(file.clone(), |stem| stem.to_string_lossy().into_owned());
-        all.push((name, domains::get(file)?));
+        all.push((stem(file), domains::get(file)?));
     }
     for name in systems::GAMES {
         all.push((name.to_string(), domains::get(name)?));
     }
     Ok(all)
+}
+
+/// The name of a file without its folder and ending.
+fn stem(file: &str) -> String {
+    Path::new(file).file_stem().map_or(file.to_string(), |stem| stem.to_string_lossy().into_owned())
 }
 
 fn cells(name: &str, domain: &Domain, seed: u64, sizes: &[usize]) -> anyhow::Result<Vec<Row>> {
