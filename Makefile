@@ -105,7 +105,7 @@ figures:
 	for name in $(FIGURES) $(TABLES); do \
 	    $(BUILT)/release/$$name results --checkpoint target/figures/$$name || exit 1; done
 
-# The default of `learn` on many systems, about 40 minutes on two cores; FILES are further .POMDP files.
+# The default of `learn` on many systems, about an hour on two cores; FILES are further .POMDP files.
 zoo:
 	$(CARGO) build --release -p foretell-experiments --bin zoo
 	mkdir -p target/figures
