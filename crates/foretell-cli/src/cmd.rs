@@ -24,6 +24,8 @@ pub mod sample;
 pub mod score;
 pub mod search;
 pub mod solve;
+pub mod split;
+pub mod states;
 pub mod update;
 pub mod watch;
 

@@ -3,11 +3,15 @@
 use std::collections::HashSet;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context;
-use foretell::log::{OnBadEpisode, ReadOptions, expand};
-use foretell::{Error, Logs};
+use foretell::log::{Guess, OnBadEpisode, ReadOptions, expand};
+use foretell::{Error, Logs, Schema};
 use tempfile::NamedTempFile;
+
+use crate::progress;
+use crate::schema::{SchemaArgs, flags};
 
 /// Bytes of standard input that are read at once.
 const CHUNK: usize = 1 << 18;
@@ -22,6 +26,8 @@ pub struct LogArgs {
     /// Skip and count episodes with a bad row, instead of stopping with an error
     #[arg(long)]
     skip_bad_episodes: bool,
+    #[command(flatten)]
+    schema: SchemaArgs,
 }
 
 /// Opened logs, and the temporary file with the contents of standard input.
@@ -43,6 +49,16 @@ impl Opened {
         }
     }
 
+    /// An error of columns that were not recognised, with a guess of what they mean.
+    fn with_guess(&self, error: Error) -> anyhow::Error {
+        let guess = self.logs.guess().ok().flatten().filter(|guess| guess.problem.is_some());
+        let error = anyhow::Error::from(self.blame(error));
+        match guess {
+            Some(guess) => anyhow::anyhow!("{error}. A guess to start from: {}", flags(&guess.schema)),
+            None => error,
+        }
+    }
+
     /// The text, which names standard input instead of the temporary file.
     pub fn rename(&self, text: &str) -> String {
         match &self.spool {
@@ -55,7 +71,7 @@ impl Opened {
 impl LogArgs {
     /// These logs; a bad row is an error.
     pub fn of(logs: Vec<PathBuf>) -> LogArgs {
-        LogArgs { logs, skip_bad_episodes: false }
+        LogArgs { logs, skip_bad_episodes: false, schema: SchemaArgs::default() }
     }
 
     /// Refuses to overwrite one of the logs.
@@ -78,8 +94,53 @@ impl LogArgs {
         self.logs.iter().any(|log| log.as_os_str() == "-")
     }
 
-    /// Opens them. Logs are read more than once, so standard input is copied to a temporary file.
+    /// Opens them to learn from: what columns mean is guessed where that is safe, and measured ones
+    /// are divided into cells. Says what was guessed.
     pub fn open(&self) -> anyhow::Result<Opened> {
+        self.understand(self.open_as_given()?)
+    }
+
+    /// Opens them with what is said about their columns.
+    pub fn open_as_given(&self) -> anyhow::Result<Opened> {
+        self.open_with(Arc::new(self.schema.schema()?))
+    }
+
+    /// The logs with what is guessed about their columns.
+    pub fn understand(&self, opened: Opened) -> anyhow::Result<Opened> {
+        let (logs, guess) = opened.logs.understood().map_err(|e| opened.with_guess(e))?;
+        for sentence in guess.iter().flat_map(Guess::sentences) {
+            progress::note(&format!("read as {sentence}"));
+        }
+        let logs = logs.fitted().map_err(|e| opened.blame(e))?;
+        for (key, encoder) in logs.schema().encoders.iter().filter(|(key, _)| !logs.schema().bins.contains_key(*key)) {
+            let cells = (0..encoder.cells()).map(|cell| encoder.label(cell)).collect::<Vec<_>>().join(", ");
+            progress::note(&format!("{key} is measured, and divided into {} cells: {cells}", encoder.cells()));
+        }
+        Ok(Opened { logs, ..opened })
+    }
+
+    /// Opens them for a model or policy, whose schema they have.
+    pub fn open_for(&self, schema: &Arc<Schema>) -> anyhow::Result<Opened> {
+        let given = self.schema.schema()?;
+        if given.is_empty() {
+            return self.open_with(schema.clone());
+        }
+        if schema.is_empty() {
+            return self.open_with(Arc::new(given));
+        }
+        if given != schema.as_given() {
+            anyhow::bail!(
+                "the columns of these logs are given as {}, but those that were learned from were read as {}; leave these flags \
+                 out, or learn again",
+                flags(&given),
+                flags(schema)
+            );
+        }
+        self.open_with(schema.clone())
+    }
+
+    /// Opens them. Logs are read more than once, so standard input is copied to a temporary file.
+    fn open_with(&self, schema: Arc<Schema>) -> anyhow::Result<Opened> {
         let mut spool = None;
         let mut paths = self.paths()?;
         refuse_twice(&paths)?;
@@ -93,7 +154,7 @@ impl LogArgs {
             spool = Some(file);
         }
         let on_bad = if self.skip_bad_episodes { OnBadEpisode::Skip } else { OnBadEpisode::Fail };
-        Ok(Opened { logs: Logs::files(paths.clone(), ReadOptions { on_bad }), paths, spool })
+        Ok(Opened { logs: Logs::files(paths.clone(), ReadOptions { on_bad, schema }), paths, spool })
     }
 
     /// The files that the arguments stand for, and `-`.

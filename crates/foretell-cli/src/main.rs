@@ -14,6 +14,7 @@ mod plot;
 mod progress;
 mod report;
 mod run;
+mod schema;
 mod screen;
 mod show;
 
@@ -40,6 +41,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Verb {
     Inspect(cmd::inspect::Args),
+    Split(cmd::split::Args),
     Diagnose(cmd::diagnose::Args),
     Learn(cmd::learn::Args),
     Update(cmd::update::Args),
@@ -48,6 +50,7 @@ enum Verb {
     Score(cmd::score::Args),
     Search(cmd::search::Args),
     Predict(cmd::predict::Args),
+    States(cmd::states::Args),
     Sample(cmd::sample::Args),
     Domains(cmd::domains::Args),
     Play(cmd::play::Args),
@@ -85,6 +88,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
     pool.install(|| match cli.verb {
         Verb::Inspect(args) => cmd::inspect::run(args),
+        Verb::Split(args) => cmd::split::run(args),
         Verb::Diagnose(args) => cmd::diagnose::run(args),
         Verb::Learn(args) => cmd::learn::run(args),
         Verb::Update(args) => cmd::update::run(args),
@@ -93,6 +97,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Verb::Score(args) => cmd::score::run(args),
         Verb::Search(args) => cmd::search::run(args),
         Verb::Predict(args) => cmd::predict::run(args),
+        Verb::States(args) => cmd::states::run(args),
         Verb::Sample(args) => cmd::sample::run(args),
         Verb::Domains(args) => cmd::domains::run(args),
         Verb::Play(args) => cmd::play::run(args),

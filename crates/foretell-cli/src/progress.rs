@@ -24,6 +24,14 @@ pub fn silence() {
     QUIET.store(true, Ordering::Relaxed);
 }
 
+/// Tells something that is no result on standard error, unless progress is hidden.
+pub fn note(text: &str) {
+    if !QUIET.load(Ordering::Relaxed) {
+        // Whoever closed standard error does not want to know.
+        let _ = writeln!(stderr(), "note: {text}");
+    }
+}
+
 /// A bar, or lines.
 struct Display {
     bar: ProgressBar,

@@ -8,4 +8,5 @@ mod many_files;
 mod report;
 mod search;
 mod support;
+mod tables;
 mod updates;

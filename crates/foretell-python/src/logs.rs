@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchReader, StringArray};
 use foretell::log::{ObservationCount, OnBadEpisode, ReadOptions, Writer};
-use foretell::{Alphabet, End, ObservationSymbol, Summary, Trajectory};
+use foretell::{Alphabet, End, ObservationSymbol, Schema, Summary, Trajectory};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -25,6 +25,8 @@ const TABLE: &str = "the table";
 pub struct Logs {
     pub logs: foretell::Logs,
     summary: OnceLock<Summary>,
+    /// Sentences about columns whose meaning was guessed.
+    guessed: Vec<String>,
     loaded: OnceLock<Arc<Loaded>>,
 }
 
@@ -36,13 +38,18 @@ struct Loaded {
 
 impl From<foretell::Logs> for Logs {
     fn from(logs: foretell::Logs) -> Logs {
-        Logs { logs, summary: OnceLock::new(), loaded: OnceLock::new() }
+        Logs { logs, summary: OnceLock::new(), guessed: Vec::new(), loaded: OnceLock::new() }
     }
 }
 
 impl Logs {
     pub fn of(alphabet: Alphabet, episodes: Vec<Trajectory>) -> Logs {
         foretell::Logs::memory(alphabet, episodes).into()
+    }
+
+    /// The same, from tables that were read as those of others.
+    fn read_as(self, others: &foretell::Logs) -> Logs {
+        Logs { logs: self.logs.with_schema(others.schema().clone()), ..self }
     }
 
     fn loaded(&self, py: Python<'_>) -> PyResult<Arc<Loaded>> {
@@ -68,33 +75,54 @@ impl Logs {
     }
 }
 
-fn options(skip_bad_episodes: bool) -> ReadOptions {
-    ReadOptions { on_bad: if skip_bad_episodes { OnBadEpisode::Skip } else { OnBadEpisode::Fail } }
+/// How to read, with a schema in JSON.
+fn options(skip_bad_episodes: bool, schema: &str) -> PyResult<ReadOptions> {
+    let schema: Schema = serde_json::from_str(schema).map_err(|e| PyValueError::new_err(e.to_string()))?;
+    let on_bad = if skip_bad_episodes { OnBadEpisode::Skip } else { OnBadEpisode::Fail };
+    Ok(ReadOptions { on_bad, schema: Arc::new(schema) })
 }
 
 #[pymethods]
 impl Logs {
     /// Logs in files.
     #[staticmethod]
-    fn from_files(paths: Vec<PathBuf>, skip_bad_episodes: bool) -> PyResult<Logs> {
-        let logs = foretell::Logs::files(paths, options(skip_bad_episodes));
-        logs.open(Alphabet::default()).map_err(raised)?; // reports invalid files at once
-        Ok(logs.into())
+    fn from_files(py: Python<'_>, paths: Vec<PathBuf>, skip_bad_episodes: bool, schema: &str) -> PyResult<Logs> {
+        let options = options(skip_bad_episodes, schema)?;
+        let (logs, guess) = task::run(py, None, move |_| {
+            let (logs, guess) = foretell::Logs::files(paths, options).understood()?;
+            let logs = logs.fitted()?;
+            logs.open(Alphabet::default())?; // reports invalid files at once
+            Ok((logs, guess))
+        })?;
+        let guessed = guess.map(|guess| guess.sentences()).unwrap_or_default();
+        Ok(Logs { guessed, ..logs.into() })
+    }
+
+    /// Sentences about columns whose meaning was guessed.
+    #[getter]
+    fn guessed(&self) -> Vec<String> {
+        self.guessed.clone()
+    }
+
+    /// What the columns of the tables meant, in JSON.
+    #[getter]
+    fn schema(&self) -> PyResult<String> {
+        serde_json::to_string(&**self.logs.schema()).map_err(|e| PyValueError::new_err(e.to_string()))
     }
 
     /// Logs of a table whose columns are NumPy arrays or lists of one length.
     #[staticmethod]
-    fn from_columns(py: Python<'_>, columns: &Bound<'_, PyDict>, skip_bad_episodes: bool) -> PyResult<Logs> {
+    fn from_columns(py: Python<'_>, columns: &Bound<'_, PyDict>, skip_bad_episodes: bool, schema: &str) -> PyResult<Logs> {
         let columns = columns.iter().map(|(name, values)| Ok((name.extract::<String>()?, column(&values)?)));
         let columns = columns.collect::<PyResult<Vec<_>>>()?;
         let batch = RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true)));
         let batch = batch.map_err(|e| PyValueError::new_err(format!("the columns do not form a table: {e}")))?;
-        from_batches(py, vec![batch], skip_bad_episodes)
+        from_batches(py, vec![batch], options(skip_bad_episodes, schema)?)
     }
 
     /// Logs of a table that has the Arrow stream interface.
     #[staticmethod]
-    fn from_arrow(py: Python<'_>, table: &Bound<'_, PyAny>, skip_bad_episodes: bool) -> PyResult<Logs> {
+    fn from_arrow(py: Python<'_>, table: &Bound<'_, PyAny>, skip_bad_episodes: bool, schema: &str) -> PyResult<Logs> {
         let capsule = table.call_method0("__arrow_c_stream__")?;
         let capsule =
             capsule.cast::<PyCapsule>().map_err(|_| PyTypeError::new_err("__arrow_c_stream__ did not return a capsule"))?;
@@ -104,12 +132,12 @@ impl Logs {
         let reader = unsafe { RecordBatchStreamReader::from_raw(pointer.as_ptr().cast::<FFI_ArrowArrayStream>()) };
         let broken = |e| PyValueError::new_err(format!("the table cannot be read: {e}"));
         let reader = reader.map_err(broken)?;
-        let schema = reader.schema();
+        let columns = reader.schema();
         let mut batches = reader.collect::<Result<Vec<_>, _>>().map_err(broken)?;
         if batches.is_empty() {
-            batches.push(RecordBatch::new_empty(schema));
+            batches.push(RecordBatch::new_empty(columns));
         }
-        from_batches(py, batches, skip_bad_episodes)
+        from_batches(py, batches, options(skip_bad_episodes, schema)?)
     }
 
     /// Their summary.
@@ -153,7 +181,7 @@ impl Logs {
                 episode.push(i as i64);
                 step.push(t as i64);
                 action.push(i64::from(ao.action.0));
-                observation.push(i64::from(ao.observation.0));
+                observation.push(if ao.observation.is_missing() { -1 } else { i64::from(ao.observation.0) });
                 reward.push(z.rewards[t].unwrap_or(f64::NAN));
                 probability.push(z.action_probabilities.get(t).copied().unwrap_or(f64::NAN));
             }
@@ -187,7 +215,7 @@ impl Logs {
             })
         };
         let episodes = episodes.as_array().iter().map(one).collect::<PyResult<_>>()?;
-        Ok(Logs::of(loaded.alphabet.clone(), episodes))
+        Ok(Logs::of(loaded.alphabet.clone(), episodes).read_as(&self.logs))
     }
 
     /// These episodes followed by those of others.
@@ -204,6 +232,7 @@ impl Logs {
             }
             Ok(Logs::of(alphabet, episodes))
         })
+        .map(|joined| joined.read_as(&self.logs))
     }
 
     /// The same episodes, with these actions in this order, including actions that were never
@@ -219,6 +248,7 @@ impl Logs {
             let episodes = reader.by_ref().collect::<foretell::Result<_>>()?;
             Ok(Logs::of(reader.into_alphabet(), episodes))
         })
+        .map(|renamed| renamed.read_as(&self.logs))
     }
 
     /// Writes them to a file; its extension selects CSV, JSON Lines or Parquet.
@@ -240,13 +270,13 @@ impl Logs {
 
 /// Names of the columns of a table that are ignored.
 #[pyfunction]
-pub fn unused_columns(names: Vec<String>) -> PyResult<Vec<String>> {
-    let unused = foretell::log::unused_columns(TABLE, &names).map_err(raised)?;
+pub fn unused_columns(names: Vec<String>, schema: &str) -> PyResult<Vec<String>> {
+    let schema = options(false, schema)?.schema;
+    let unused = foretell::log::unused_columns(TABLE, &names, &schema).map_err(raised)?;
     Ok(unused.into_iter().map(String::from).collect())
 }
 
-fn from_batches(py: Python<'_>, batches: Vec<RecordBatch>, skip_bad_episodes: bool) -> PyResult<Logs> {
-    let options = options(skip_bad_episodes);
+fn from_batches(py: Python<'_>, batches: Vec<RecordBatch>, options: ReadOptions) -> PyResult<Logs> {
     Ok(task::run(py, None, move |_| foretell::Logs::table(TABLE, batches, options))?.into())
 }
 

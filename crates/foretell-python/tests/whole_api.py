@@ -30,11 +30,12 @@ def logs(folder: Path) -> ft.Logs:
         truncated=columns["truncated"],
     )
     frame: pandas.DataFrame = walks.to_pandas()
-    tables: list[ft.Logs] = [ft.from_pandas(frame), ft.from_arrow(polars.DataFrame({"action": ["N"], "observation": [0]})), ft.from_hmmlearn([[0], [1]], [1, 1])]
+    named: ft.Columns = {"episode": "episode_id", "observation": ["observation"], "bins": {}}
+    tables: list[ft.Logs] = [ft.from_pandas(frame, **named), ft.from_arrow(polars.DataFrame({"action": ["N"], "observation": [0]})), ft.from_hmmlearn([[0], [1]], [1, 1])]
     dataset = ft.to_minari(walks.take([0, 1]), "mine/tiger-v0", description="listening at doors")
     tables.append(ft.from_minari(dataset))
     together: ft.Logs = arrays + tables[0]
-    steps: list[tuple[str, str, float | None]] = next(iter(read))
+    steps: list[tuple[str, str | None, float | None]] = next(iter(read))
     found: list[str] = read.summary()["findings"]
     print(len(together), steps[0], read[:2], read.actions, read.observations, read.discretiser, read.first_action, found)
     return read

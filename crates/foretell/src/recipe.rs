@@ -141,6 +141,7 @@ impl<'a> Fitting<'a> {
             Some(n) => self.ensemble(model, logs, n)?,
             None => model,
         };
+        let model = model.with_schema(logs.schema().clone());
         Ok(Fitted { model, learned, rounds, stopped, selection: None })
     }
 
@@ -168,6 +169,7 @@ impl<'a> Fitting<'a> {
             Some(n) => self.ensemble(model, in_pieces, n)?,
             None => model,
         };
+        let model = model.with_schema(logs.schema().clone());
         Ok(Fitted { model, learned, rounds: Vec::new(), stopped: None, selection: Some(selection) })
     }
 

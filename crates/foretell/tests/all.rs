@@ -22,4 +22,5 @@ mod refine;
 mod scores;
 mod select;
 mod solve;
+mod tables;
 mod trees;

@@ -26,7 +26,7 @@ const MALFORMED: &[(&str, &[u8])] = &[
     ("latin1_header.csv", b"action,observation,caf\xe9\nN,wall,1\n"),
     ("latin1.csv", b"action,observation\nN,caf\xe9\n"),
     ("reward.csv", b"action,observation,reward\nN,wall,0\nN,wall,n/a\n"),
-    ("nan.csv", b"action,observation,reward\nN,wall,nan\n"),
+    ("inf.csv", b"action,observation,reward\nN,wall,inf\n"),
     ("flag.csv", b"action,observation,terminated\nN,wall,yes\n"),
     ("empty_flag.csv", b"action,observation,truncated\nN,wall,\n"),
     ("gap.csv", b"ep,step,action,observation\n1,0,N,wall\n1,2,N,wall\n"),
@@ -39,7 +39,8 @@ const MALFORMED: &[(&str, &[u8])] = &[
     ("first_in_the_middle.csv", b"ep,action,observation,is_first\n7,N,wall,1\n7,N,wall,1\n"),
     ("not_first_after_end.csv", b"action,observation,is_first,is_last\nN,wall,1,1\nN,wall,0,0\n"),
     ("empty_action.csv", b"action,observation\n,wall\n"),
-    ("empty_observation.csv", b"action,observation\nN,\n"),
+    ("empty_action.csv", b"action,observation\n,wall\n"),
+    ("na_action.csv", b"action,observation\nN,wall\nNA,wall\n"),
     ("zero_probability.csv", b"action,observation,action_prob\nN,wall,0\n"),
     ("empty_probability.csv", b"action,observation,action_prob\nN,wall,\n"),
     ("positive_logp.csv", b"action,observation,action_logp\nN,wall,0.5\n"),
@@ -53,8 +54,8 @@ const MALFORMED: &[(&str, &[u8])] = &[
     ("nested.jsonl", b"{\"action\": 1, \"observation\": {\"x\": 1}}\n"),
     ("nested_array.jsonl", b"{\"action\": 1, \"observation\": [[1], [2]]}\n"),
     ("no_elements.jsonl", b"{\"action\": 1, \"observation\": []}\n"),
-    ("null.jsonl", b"{\"action\": 1, \"observation\": null}\n"),
-    ("missing_key.jsonl", b"{\"action\": 1, \"observation\": 2}\n{\"action\": 1}\n"),
+    ("null.jsonl", br#"{"action": null, "observation": "wall"}"#),
+    ("missing_key.jsonl", b"{\"action\": 1, \"observation\": 2}\n{\"observation\": 2}\n"),
     ("late_key.jsonl", b"{\"action\": 1, \"observation\": 2}\n{\"action\": 1, \"observation\": 2, \"episode_id\": 3}\n"),
     ("twice.jsonl", b"{\"action\": 1, \"observation\": 2, \"action\": 2}\n"),
     ("array.jsonl", b"[{\"action\": 1, \"observation\": 2}]\n"),
@@ -68,7 +69,7 @@ const MALFORMED: &[(&str, &[u8])] = &[
 ];
 
 fn read_all(path: &Path, on_bad: OnBadEpisode) -> foretell::Result<u64> {
-    let reader = Logs::files([path], ReadOptions { on_bad }).open(Alphabet::default())?;
+    let reader = Logs::files([path], ReadOptions { on_bad, ..ReadOptions::default() }).open(Alphabet::default())?;
     reader.map(|trajectory| trajectory.map(|_| 1)).sum()
 }
 
@@ -109,8 +110,13 @@ fn a_row_of_a_parquet_file_is_named_by_its_number() {
     // a writer does not check what only a reader can see: probabilities
     let mut alphabet = Alphabet::default();
     let step = foretell::ActionObservation { action: alphabet.intern_action("N"), observation: alphabet.intern_observation("x") };
-    let z =
-        Trajectory { steps: vec![step; 2], rewards: vec![None; 2], action_probabilities: vec![0.5, 2.0], end: End::Truncated };
+    let z = Trajectory {
+        steps: vec![step; 2],
+        rewards: vec![None; 2],
+        action_probabilities: vec![0.5, 2.0],
+        end: End::Truncated,
+        about: Default::default(),
+    };
     let mut writer = Writer::create(&path).unwrap();
     writer.write(&alphabet, &z).unwrap();
     writer.finish().unwrap();
@@ -140,6 +146,7 @@ fn valid(name: &str) -> Vec<u8> {
             rewards: vec![None, Some(0.5), Some(-1.0), Some(0.0)],
             action_probabilities: vec![0.5; 4],
             end: End::Truncated,
+            about: Default::default(),
         };
         writer.write(&alphabet, &z).unwrap();
     }

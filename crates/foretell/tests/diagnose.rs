@@ -25,7 +25,13 @@ fn noise(episodes: usize, length: usize, seed: u64) -> Logs {
     let mut rng = Seed(seed).rng();
     let mut episode = || {
         let steps = (0..length).map(|_| ActionObservation::new(rng.below(2) as u32, rng.below(3) as u32)).collect();
-        Trajectory { steps, rewards: vec![None; length], action_probabilities: vec![], end: End::Truncated }
+        Trajectory {
+            steps,
+            rewards: vec![None; length],
+            action_probabilities: vec![],
+            end: End::Truncated,
+            about: Default::default(),
+        }
     };
     Logs::memory(alphabet, (0..episodes).map(|_| episode()).collect())
 }
@@ -47,7 +53,13 @@ fn sticky(episodes: usize, length: usize, seed: u64) -> Logs {
             ActionObservation::new(0, state as u32)
         };
         let steps = (0..length).map(|_| step()).collect();
-        Trajectory { steps, rewards: vec![None; length], action_probabilities: vec![], end: End::Truncated }
+        Trajectory {
+            steps,
+            rewards: vec![None; length],
+            action_probabilities: vec![],
+            end: End::Truncated,
+            about: Default::default(),
+        }
     };
     Logs::memory(alphabet, (0..episodes).map(|_| episode()).collect())
 }

@@ -2,8 +2,8 @@
 
 use foretell::model::Linear;
 use foretell::{
-    Action, ActionObservation, Alphabet, Cuts, End, History, LearnParams, Model, Pomdp, PredictiveState, Projection, Regression,
-    Trajectory, Weighting, learn_weighted,
+    Action, ActionObservation, Alphabet, Cuts, End, History, LearnParams, Model, Observation, Pomdp, PredictiveState, Projection,
+    Regression, Trajectory, Weighting, learn_weighted,
 };
 
 /// Rounding of a product of six operators; a wrong convention errs by 1e-2 and more.
@@ -73,7 +73,7 @@ fn everything_under(
         let action_probabilities: Vec<f64> = (0..steps.len()).map(|t| policy(&steps[..t], steps[t].action)).collect();
         let weight = pomdp.probability(&steps) * action_probabilities.iter().product::<f64>();
         let end = if ends(&steps) { End::Terminated } else { End::Truncated };
-        (Trajectory { rewards: vec![None; steps.len()], steps, action_probabilities, end }, weight)
+        (Trajectory { rewards: vec![None; steps.len()], steps, action_probabilities, end, about: Default::default() }, weight)
     };
     sequences(pomdp.alphabet(), length).into_iter().filter(over).map(weighted).filter(|(_, weight)| *weight > 0.0).collect()
 }
@@ -311,6 +311,45 @@ fn without_weights_the_rank_is_that_of_the_closed_loop_and_less_is_wrong() {
             };
             let (right, wrong) = (error(closed), error(rank));
             assert!(right < EXACT && wrong > 3e-2, "{params:?}: {right:e}, {wrong:e}");
+        }
+    }
+}
+
+/// Every trajectory with every set of its observations missing, each with probability `share`, and
+/// never the one that ends it.
+fn with_missing(all: &[(Trajectory, f64)], alphabet: &Alphabet, share: f64) -> Vec<(Trajectory, f64)> {
+    let mut masked = Vec::new();
+    for (z, weight) in all {
+        let can_miss: Vec<usize> = (0..z.steps.len()).filter(|&t| !alphabet.is_terminal(z.steps[t].observation)).collect();
+        for mask in 0..1u32 << can_miss.len() {
+            let (mut z, mut weight) = (z.clone(), *weight);
+            for (i, &t) in can_miss.iter().enumerate() {
+                let is_missing = mask >> i & 1 == 1;
+                weight *= if is_missing { share } else { 1.0 - share };
+                if is_missing {
+                    z.steps[t].observation = Observation::MISSING;
+                }
+            }
+            masked.push((z, weight));
+        }
+    }
+    masked
+}
+
+/// Observations that are missing at random change which cuts are used, and nothing else.
+#[test]
+fn moments_with_missing_observations_give_the_model_of_complete_ones() {
+    let (pomdp, rank, length) = worlds().swap_remove(0);
+    let all = with_missing(&everything(&pomdp, length), pomdp.alphabet(), 0.2);
+    let uniform = 1.0 / pomdp.alphabet().actions().len() as f64;
+    for history in [History::Suffix, History::Prefix] {
+        let params = LearnParams { history, ..exact_params(10) };
+        let model = learn_weighted(pomdp.alphabet(), &all, &params).unwrap();
+        assert_eq!(linear(&model).rank(), rank, "{:?}", linear(&model).spectrum());
+        for sequence in sequences(pomdp.alphabet(), 5) {
+            let truth = pomdp.probability(&sequence);
+            let joint = linear(&model).joint_probability(&sequence) / uniform.powi(sequence.len() as i32);
+            assert!((joint - truth).abs() < EXACT, "{history:?} {sequence:?}: {joint} is not {truth}");
         }
     }
 }

@@ -99,7 +99,13 @@ fn predictions_are_distributions_whatever_happened() {
     };
     let ends = |o: Observation| model.alphabet().observations().get(o.index()).is_some_and(|o| o.terminal);
     let steps: Vec<_> = (0..3000).map(pair).filter(|ao| !ends(ao.observation)).collect();
-    let z = Trajectory { rewards: vec![None; steps.len()], steps, action_probabilities: vec![], end: End::Truncated };
+    let z = Trajectory {
+        rewards: vec![None; steps.len()],
+        steps,
+        action_probabilities: vec![],
+        end: End::Truncated,
+        about: Default::default(),
+    };
     let mut state = PredictiveState::new(&model);
     assert_predicts(&mut state, model.alphabet(), std::slice::from_ref(&z));
     state.reset();

@@ -56,6 +56,7 @@ fn logs(episodes: &[Named], reversed: bool) -> Logs {
             rewards: vec![None; steps.len()],
             action_probabilities: steps.iter().map(|&(a, o)| 0.3 + 0.2 * a as f64 + 0.1 * o as f64).collect(),
             end: if *terminated { End::Terminated } else { End::Truncated },
+            about: Default::default(),
         }
     };
     let trajectories = episodes.iter().map(trajectory).collect();
@@ -269,6 +270,7 @@ fn weighted_moments_with_new_actions_are_refused_and_stay_as_they_are() {
         rewards: vec![None; z.0.len()],
         action_probabilities: vec![1.0; z.0.len()],
         end: End::Truncated,
+        about: Default::default(),
     };
     let blind = Logs::memory(alphabet.clone(), few.iter().map(trajectory).collect());
     let sizes = LearnParams { rank: 2, test_dim: 12, history_dim: 14, ..LearnParams::default() };

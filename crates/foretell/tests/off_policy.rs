@@ -97,7 +97,7 @@ fn a_first_step_that_was_not_chosen_is_not_counted() {
         let first = ActionObservation { action: actions[0], observation: shown };
         let steps: Vec<_> = [first].into_iter().chain(taken.iter().map(step)).collect();
         let rewards = [Some(0.0)].into_iter().chain(taken.iter().map(|&a| Some(a as f64))).collect();
-        Trajectory { steps, rewards, action_probabilities: Vec::new(), end: End::Truncated }
+        Trajectory { steps, rewards, action_probabilities: Vec::new(), end: End::Truncated, about: Default::default() }
     };
     let logs = Logs::memory(alphabet, (0..400).map(|_| episode()).collect());
     let model = refine(&learn(&logs, &LearnParams::default()).unwrap(), &logs, &RefineParams::default()).unwrap();

@@ -322,8 +322,13 @@ fn tiny_logs_where_all_is_the_same_are_refined_and_planned_with() {
     alphabet.intern_observation("y");
     // The last action is in no log.
     let steps = |o: u32| vec![ActionObservation::new(0, o), ActionObservation::new(1, 1 - o), ActionObservation::new(0, o)];
-    let episode =
-        |o| Trajectory { steps: steps(o), rewards: vec![Some(1.0); 3], action_probabilities: vec![], end: End::Truncated };
+    let episode = |o| Trajectory {
+        steps: steps(o),
+        rewards: vec![Some(1.0); 3],
+        action_probabilities: vec![],
+        end: End::Truncated,
+        about: Default::default(),
+    };
     let logs = Logs::memory(alphabet, vec![episode(0), episode(1), episode(0)]);
     let params = LearnParams { max_test_length: 1, history_length: 1, ..small(2) };
     let model = refine(&learn(&logs, &params).unwrap(), &logs, &RefineParams::default()).unwrap();

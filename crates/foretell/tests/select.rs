@@ -41,7 +41,13 @@ fn recording(steps: usize, seed: u64) -> Logs {
             ActionObservation::new(0, at)
         })
         .collect();
-    let z = Trajectory { rewards: vec![None; steps.len()], steps, action_probabilities: vec![], end: End::Truncated };
+    let z = Trajectory {
+        rewards: vec![None; steps.len()],
+        steps,
+        action_probabilities: vec![],
+        end: End::Truncated,
+        about: Default::default(),
+    };
     Logs::memory(alphabet, vec![z])
 }
 
@@ -150,7 +156,13 @@ fn episodes_of_a_single_step_are_learned_from() {
         let (a, won) = (rng.below(2) as u32, rng.uniform());
         let o = u32::from(won > if a == 0 { 0.9 } else { 0.2 });
         let steps = vec![ActionObservation::new(a, o)];
-        Trajectory { steps, rewards: vec![Some(1.0 - f64::from(o))], action_probabilities: vec![], end: End::Terminated }
+        Trajectory {
+            steps,
+            rewards: vec![Some(1.0 - f64::from(o))],
+            action_probabilities: vec![],
+            end: End::Terminated,
+            about: Default::default(),
+        }
     };
     let logs = Logs::memory(alphabet, (0..200).map(episode).collect());
     let model = best(&logs).model;
@@ -206,7 +218,13 @@ fn rewarded(per_episode: bool) -> Logs {
         let mut draw = || if rng.uniform() < 0.5 { 1.0 } else { -1.0 };
         let first = draw();
         let rewards = (0..10).map(|_| Some(if per_episode { first } else { draw() })).collect();
-        Trajectory { steps: vec![ActionObservation::new(0, 0); 10], rewards, action_probabilities: vec![], end: End::Truncated }
+        Trajectory {
+            steps: vec![ActionObservation::new(0, 0); 10],
+            rewards,
+            action_probabilities: vec![],
+            end: End::Truncated,
+            about: Default::default(),
+        }
     };
     Logs::memory(alphabet, (0..400).map(episode).collect())
 }

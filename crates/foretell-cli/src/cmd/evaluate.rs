@@ -132,7 +132,7 @@ struct LogReport {
 }
 
 fn from_logs(args: &Args, plan: &Plan) -> anyhow::Result<()> {
-    let input = LogArgs::of(args.logs.clone()).open()?;
+    let input = LogArgs::of(args.logs.clone()).open_for(plan.schema())?;
     let episodes = input.logs.episodes_for(plan.alphabet(), "policy").map_err(|e| input.blame(e))?;
     let longest = episodes.iter().map(|z| z.steps.len()).max().unwrap_or(0);
     let (max_steps, discount) = (args.max_steps.map_or(longest, |n| n as usize), args.discount.unwrap_or(plan.params().discount));

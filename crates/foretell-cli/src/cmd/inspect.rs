@@ -1,9 +1,12 @@
 //! `foretell inspect`
 
-use foretell::log::Summary;
+use foretell::Schema;
+use foretell::log::{Guess, GuessedRole, Summary};
+use serde::Serialize;
 
-use crate::input::LogArgs;
+use crate::input::{LogArgs, Opened};
 use crate::report::{self, count, percent, plural};
+use crate::schema::flags;
 
 /// Maximum number of rows in a table of symbols.
 const SHOWN: usize = 15;
@@ -18,12 +21,36 @@ pub struct Args {
     json: bool,
 }
 
+/// What a table holds, and what its columns mean.
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    summary: Summary,
+    /// What the columns mean, as given, guessed and fitted.
+    schema: Schema,
+    roles: Vec<GuessedRole>,
+}
+
 pub fn run(args: Args) -> anyhow::Result<()> {
-    let input = args.input.open()?;
-    let mut summary = Summary::of(&input.logs).map_err(|e| input.blame(e))?;
-    summary.first_skipped = summary.first_skipped.map(|text| input.rename(&text));
+    let as_given = args.input.open_as_given()?;
+    let guess = as_given.logs.guess().map_err(|e| as_given.blame(e))?;
+    // What cannot be read is explained before it is refused.
+    let is_unreadable = guess.as_ref().is_some_and(|guess| guess.problem.is_some());
+    if is_unreadable && !args.json {
+        guess.iter().try_for_each(columns)?;
+    }
+    let input = args.input.understand(as_given)?;
+    let summary = summarise(&input)?;
     if args.json {
-        return report::json(&summary);
+        let roles = guess.map(|guess| guess.roles).unwrap_or_default();
+        return report::json(&Report { summary, schema: (**input.logs.schema()).clone(), roles });
+    }
+    let is_usual = guess.iter().flat_map(|guess| &guess.roles).all(|role| !role.guessed) && input.logs.schema().is_empty();
+    if !is_usual && !is_unreadable {
+        guess.iter().try_for_each(columns)?;
+    }
+    if !is_usual {
+        report::say("")?;
     }
     overview(&summary)?;
     symbols(&summary)?;
@@ -32,6 +59,29 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         for finding in &summary.findings {
             report::say(format!("  - {}", report::with_flags(finding)))?;
         }
+    }
+    Ok(())
+}
+
+fn summarise(input: &Opened) -> anyhow::Result<Summary> {
+    let mut summary = Summary::of(&input.logs).map_err(|e| input.blame(e))?;
+    summary.first_skipped = summary.first_skipped.map(|text| input.rename(&text));
+    Ok(summary)
+}
+
+/// What the columns mean, and why; then how to say the same explicitly.
+fn columns(guess: &Guess) -> anyhow::Result<()> {
+    let row = |role: &GuessedRole| {
+        let name = if role.role == "episode_id" { "episode" } else { role.role };
+        let columns = if role.columns.is_empty() { "none".into() } else { role.columns.join(", ") };
+        let doubt = if role.guessed && !role.sure { "a guess, not used without asking: " } else { "" };
+        vec![name.to_string(), columns, format!("{doubt}{}", role.reason), role.examples.join(", ")]
+    };
+    report::say(report::table(&["read as", "columns", "why", "values"], guess.roles.iter().map(row)))?;
+    if guess.roles.iter().any(|role| role.guessed) {
+        report::say(format!("\nthe same, said explicitly: {}", flags(&guess.schema)))?;
+        report::say("or, in a file for --schema:")?;
+        toml::to_string(&guess.schema.as_given())?.lines().try_for_each(|line| report::say(format!("  {line}")))?;
     }
     Ok(())
 }

@@ -298,7 +298,7 @@ pub fn say(model: &Model, learned: &Learned, seconds: f64) -> anyhow::Result<()>
 
 /// The policy under which the predictions hold.
 fn policy(model: &Model, learned: &Learned) -> String {
-    let Some(propensities @ Propensities { least, effective, mean_weight }) = learned.propensities else {
+    let Some(propensities @ Propensities { least, effective, mean_weight, .. }) = learned.propensities else {
         return "no action probabilities in the logs: predictions hold under the behaviour policy, and under any policy if it \
                 chose actions independently of observations"
             .into();

@@ -1,10 +1,11 @@
 //! `foretell merge`
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context;
-use foretell::{Learned, Model, Moments, OperatorsFrom};
+use foretell::{Learned, Model, Moments, OperatorsFrom, Schema};
 use serde_json::json;
 
 use super::learn;
@@ -30,9 +31,18 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     refuse_twice(&args.models)?;
     let started = Instant::now();
     let mut moments: Option<Moments> = None;
+    let mut schema: Option<Arc<Schema>> = None;
     let mut lost = Vec::new();
     for path in &args.models {
         let model = Model::load(path)?;
+        let own = model.origin().schema.clone();
+        if schema.get_or_insert_with(|| own.clone()) != &own {
+            anyhow::bail!(
+                "{} was learned from tables that were read in another way; learn all models with the same flags for columns, and \
+                 give measured ones explicit cuts (--bins COLUMN=cuts:…)",
+                path.display()
+            );
+        }
         if model.latent().is_some() || model.mixture().is_some() || model.ensemble().is_some() {
             lost.push(model);
         }
@@ -49,7 +59,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         }
     }
     let moments = moments.context("no models were given")?;
-    let model = moments.model()?;
+    let model = moments.model()?.with_schema(schema.unwrap_or_default());
     let propensities = moments.propensities();
     let learned = Learned { model, moments: Some(moments), operators: OperatorsFrom::Moments, propensities };
     learn::save(&learned.model, learned.moments.as_ref(), &args.output)?;

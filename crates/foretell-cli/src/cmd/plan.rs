@@ -46,7 +46,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     args.input.refuse_as_output(&args.output)?;
     let started = Instant::now();
     let model = Model::load(&args.model)?;
-    let input = args.input.open()?;
+    let input = args.input.open_for(&model.origin().schema)?;
     let episodes = input.logs.episodes_for(model.alphabet(), "model").map_err(|e| input.blame(e))?;
     if let Some(reward) = only_reward(&episodes) {
         eprintln!(

@@ -57,7 +57,10 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     }
     let subject = Subject::read(&args.file)?;
     let page = subject.page(&Options {
-        logs: (!args.logs.is_empty()).then(|| LogArgs::of(args.logs.clone()).open()).transpose()?.map(HeldOut::new),
+        logs: (!args.logs.is_empty())
+            .then(|| LogArgs::of(args.logs.clone()).open_for(&subject.schema()))
+            .transpose()?
+            .map(HeldOut::new),
         truth: args.truth.as_deref().map(exact).transpose()?,
         domain: args.domain.as_deref().map(domains::get).transpose()?,
         episodes: usize::from(args.episodes),

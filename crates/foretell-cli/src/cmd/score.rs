@@ -1,9 +1,12 @@
 //! `foretell score`
 
+mod predictions;
+
 use std::path::PathBuf;
 
-use foretell::judge::{Comparison, Uncertainty, Verdict};
+use foretell::judge::{Comparison, EventScore, Uncertainty, Verdict};
 use foretell::{Error, HorizonScore, Model, Score, domains, score};
+use serde::Serialize;
 
 use crate::input::LogArgs;
 use crate::report::{self, count, percent, plural};
@@ -23,6 +26,13 @@ pub struct Args {
     /// Weight of the n-gram in predictions, instead of the model's own
     #[arg(long, value_name = "W")]
     mix: Option<f64>,
+    /// Write a row for each step to this file: the probability of what came, of each observation,
+    /// and the entropy; its extension sets the format
+    #[arg(long, value_name = "FILE")]
+    predictions: Option<PathBuf>,
+    /// Score the prediction of an event, such as correct=1: a symbol, or the value of a column
+    #[arg(long, value_name = "EVENT")]
+    auc: Vec<String>,
     /// Plot log-likelihood by horizon to this file, .svg or .png
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
@@ -36,6 +46,10 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         foretell_plots::check_name(path)?;
         output::check(path)?;
     }
+    if let Some(path) = &args.predictions {
+        output::check(path)?;
+        args.input.refuse_as_output(path)?;
+    }
     let mut model = Model::load(&args.model)?;
     if let Some(mix) = args.mix {
         model = model.with_mix(mix)?;
@@ -45,7 +59,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         Some(domain) => Some(domain.pomdp().ok_or_else(|| anyhow::anyhow!("{} has no exact model", domain.name))?),
         None => None,
     };
-    let input = args.input.open()?;
+    let input = args.input.open_for(&model.origin().schema)?;
     let score = score(&model, &input.logs, pomdp).map_err(|e| input.blame(e)).map_err(|e| match (&e, &truth) {
         (Error::UnknownSymbol { .. }, Some(truth)) => anyhow::anyhow!("the logs are not of {}: {e}", truth.name),
         _ => e.into(),
@@ -53,13 +67,30 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     if let Some(path) = &args.plot {
         foretell_plots::save(&[plot::likelihood(&score)], path)?;
     }
+    if let Some(path) = &args.predictions {
+        predictions::write(&model, &input.logs, path)?;
+    }
+    let events = predictions::events(&model, &input.logs, &args.auc)?;
     if args.json {
-        return report::json(&score);
+        return report::json(&WithEvents { score: &score, events: &events });
     }
     if model.alphabet().observes_rewards() {
         report::say("observations include rewards, which are predicted with them")?;
     }
-    print(&score, remedy(&model))
+    print(&score, remedy(&model))?;
+    if !events.is_empty() {
+        predictions::print(&events)?;
+    }
+    Ok(())
+}
+
+/// A score, and those of events.
+#[derive(Serialize)]
+struct WithEvents<'a> {
+    #[serde(flatten)]
+    score: &'a Score,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    events: &'a [EventScore],
 }
 
 /// Horizons get a row if this many episodes reach them, or if none has that many.
@@ -113,6 +144,9 @@ fn print(s: &Score, remedy: &str) -> anyhow::Result<()> {
         report::say(format!("\nthe ensemble's mean spread is {spread:.4}{}", covered.unwrap_or_default()))?;
     }
     report::say(format!("\nfilter lost {}, {} of steps", plural(s.lost, "time"), percent(s.lost as f64 / s.steps as f64)))?;
+    if s.missing > 0 {
+        report::say(format!("{} had no observation and are not scored", plural(s.missing, "further step")))?;
+    }
     if s.unseen > 0 {
         report::say(format!("{} had an action or observation that was not seen in training", plural(s.unseen, "step")))?;
     }
@@ -225,6 +259,7 @@ mod tests {
             episodes: 30,
             steps: 30,
             unseen: 0,
+            missing: 0,
             calibration: vec![],
             uncertainty: None,
             truth: None,

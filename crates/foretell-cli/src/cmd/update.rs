@@ -44,7 +44,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let started = Instant::now();
     let old = Model::load(&args.model)?;
     let moments = Moments::load(&args.model)?;
-    let input = args.input.open()?;
+    let input = args.input.open_for(&old.origin().schema)?;
     let mut checkpoint = args.checkpoint.open(|| {
         let model = std::fs::read(&args.model).map_err(foretell::Error::io("read", &args.model))?;
         let (logs, memory) = (input.logs.identity()?, args.memory.bytes());
@@ -59,7 +59,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     }
     let learned = learner.update(moments, &input.logs);
     bar.finish();
-    let learned = learned.map_err(|e| input.blame(e))?;
+    let mut learned = learned.map_err(|e| input.blame(e))?;
+    learned.model = learned.model.with_schema(old.origin().schema.clone());
     learn::save(&learned.model, learned.moments.as_ref(), &args.output)?;
     let seconds = started.elapsed().as_secs_f64();
     if args.json {

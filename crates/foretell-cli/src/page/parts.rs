@@ -327,6 +327,7 @@ mod tests {
             episodes: 99,
             steps: 198,
             unseen: 0,
+            missing: 0,
             calibration: vec![],
             uncertainty: None,
             truth: Some(points(-1.0)),

@@ -3,10 +3,11 @@
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
 use foretell::store::digest;
-use foretell::{Domain, Error, Model, Plan, Pomdp, Stamp, domains};
+use foretell::{Domain, Error, Model, Plan, Pomdp, Schema, Stamp, domains};
 
 use super::{HeldOut, Kind, Page, Part, Spectrum, for_model, for_policy, group};
 use crate::output;
@@ -66,6 +67,15 @@ impl Subject {
             }
         }
         Ok(subject)
+    }
+
+    /// What the columns of the logs meant that it was learned from.
+    pub fn schema(&self) -> Arc<Schema> {
+        match (&self.model, &self.plan) {
+            (Some(model), _) => model.origin().schema.clone(),
+            (None, Some(plan)) => plan.schema().clone(),
+            (None, None) => Arc::default(),
+        }
     }
 
     /// The model that makes the predictions.

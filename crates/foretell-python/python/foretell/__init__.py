@@ -19,6 +19,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from foretell._native import __version__
+from foretell._columns import Columns
 from foretell._data import from_arrow, from_hmmlearn, from_minari, from_numpy, from_pandas, read, to_minari
 from foretell._domain import Domain, Simulator, domains
 from foretell._extras import EXTRAS, missing
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CalibrationBin",
     "Candidate",
+    "Columns",
     "Comparison",
     "Domain",
     "Estimate",

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from foretell import _native
+from foretell._columns import Columns, schema
 from foretell._encoding import Encoding
 from foretell._extras import needed
 from foretell._logs import Logs, Path
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from foretell.discretise import Discretiser
 
 
-def read(*paths: Path, skip_bad_episodes: bool = False) -> Logs:
+def read(*paths: Path, skip_bad_episodes: bool = False, **columns: Unpack[Columns]) -> Logs:
     """Logs in files: CSV, JSON Lines or Parquet, the first two also ``.gz``.
 
     Parameters
@@ -28,6 +30,8 @@ def read(*paths: Path, skip_bad_episodes: bool = False) -> Logs:
         matching files.
     skip_bad_episodes : bool
         Skip and count episodes with a bad row, instead of raising an error.
+    **columns
+        What the columns mean, if their names do not tell it: see `Columns`.
 
     Examples
     --------
@@ -39,7 +43,10 @@ def read(*paths: Path, skip_bad_episodes: bool = False) -> Logs:
     if not paths:
         raise ValueError("no logs were given; name at least one file, folder or pattern")
     files = [file for path in paths for file in _native.expanded(os.fspath(path))]
-    return Logs(_native.Logs.from_files(files, skip_bad_episodes))
+    native = _native.Logs.from_files(files, skip_bad_episodes, schema(columns))
+    for sentence in native.guessed:
+        warnings.warn(f"read as {sentence}", stacklevel=2)
+    return Logs(native)
 
 
 def _column(values: ArrayLike) -> Any:
@@ -58,6 +65,15 @@ def _symbols(values: ArrayLike) -> Any:
     if array.ndim < 2:
         return _column(array)
     return [tuple(row) for row in array.reshape(len(array), -1).tolist()]
+
+
+def _observed(values: ArrayLike) -> dict[str, Any]:
+    """Observations as columns: numbers that are not whole are measured, each in a column of its own."""
+    array = np.asarray(values)
+    if array.ndim < 2 or array.dtype.kind != "f" or np.array_equal(array, np.round(array), equal_nan=True):
+        return {"observation": _symbols(array)}
+    rows = array.reshape(len(array), -1)
+    return {f"observation_{i}": _column(column) for i, column in enumerate(rows.T)}
 
 
 def from_numpy(
@@ -79,7 +95,8 @@ def from_numpy(
     actions : array of names or whole numbers
         The actions; in an array with two dimensions, the entries of a row form one symbol.
     observations : array of names or whole numbers
-        The observations that followed, in the same form; or measurements, with a discretiser.
+        The observations that followed, in the same form; or measurements, which are divided into as
+        many cells as predict best, unless a discretiser is given. NaN is missing.
     rewards : array, optional
         The rewards; NaN for a missing one.
     episodes : array, optional
@@ -105,7 +122,7 @@ def from_numpy(
         if not hasattr(discretiser, "columns"):
             discretiser.fit(observations)
         observations = discretiser.transform(observations)
-    columns = {"action": _symbols(actions), "observation": _symbols(observations)}
+    columns = {"action": _symbols(actions), **_observed(observations)}
     others = {
         "episode_id": episodes,
         "reward": rewards,
@@ -117,10 +134,10 @@ def from_numpy(
     lengths = {name: len(values) for name, values in columns.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(f"arrays have different lengths: {', '.join(f'{name} {n}' for name, n in lengths.items())}")
-    return Logs(_native.Logs.from_columns(columns, skip_bad_episodes), Encoding.of(discretiser))
+    return Logs(_native.Logs.from_columns(columns, skip_bad_episodes, "{}"), Encoding.of(discretiser))
 
 
-def from_arrow(table: Any, *, skip_bad_episodes: bool = False) -> Logs:
+def from_arrow(table: Any, *, skip_bad_episodes: bool = False, **columns: Unpack[Columns]) -> Logs:
     """Logs from a table of pyarrow, Polars, DuckDB or any other library with the Arrow interface,
     without copying its columns.
 
@@ -130,6 +147,8 @@ def from_arrow(table: Any, *, skip_bad_episodes: bool = False) -> Logs:
         A table with the same column names as in files.
     skip_bad_episodes : bool
         Skip episodes with a bad row, instead of raising an error.
+    **columns
+        What the columns mean, if their names do not tell it: see `Columns`.
 
     Examples
     --------
@@ -141,10 +160,10 @@ def from_arrow(table: Any, *, skip_bad_episodes: bool = False) -> Logs:
     """
     if not hasattr(table, "__arrow_c_stream__"):
         raise TypeError(f"{type(table).__name__} has no Arrow interface (__arrow_c_stream__); try from_pandas or from_numpy")
-    return Logs(_native.Logs.from_arrow(table, skip_bad_episodes))
+    return Logs(_native.Logs.from_arrow(table, skip_bad_episodes, schema(columns)))
 
 
-def from_pandas(frame: Any, *, skip_bad_episodes: bool = False) -> Logs:
+def from_pandas(frame: Any, *, skip_bad_episodes: bool = False, **columns: Unpack[Columns]) -> Logs:
     """Logs from a pandas DataFrame.
 
     Parameters
@@ -155,6 +174,8 @@ def from_pandas(frame: Any, *, skip_bad_episodes: bool = False) -> Logs:
         Other columns are ignored.
     skip_bad_episodes : bool
         Skip episodes with a bad row, instead of raising an error.
+    **columns
+        What the columns mean, if their names do not tell it: see `Columns`.
 
     Examples
     --------
@@ -165,21 +186,21 @@ def from_pandas(frame: Any, *, skip_bad_episodes: bool = False) -> Logs:
     <foretell.Logs: 2 episodes, 3 steps, 2 actions, 2 observations>
     """
     if not hasattr(frame, "isna") and hasattr(frame, "__arrow_c_stream__"):
-        return from_arrow(frame, skip_bad_episodes=skip_bad_episodes)
-    columns: dict[str, Any] = {}
-    unused = set(_native.unused_columns([str(name) for name in frame.columns]))
+        return from_arrow(frame, skip_bad_episodes=skip_bad_episodes, **columns)
+    given, table = schema(columns), dict[str, Any]()
+    unused = set(_native.unused_columns([str(name) for name in frame.columns], given))
     for name in frame.columns:
         values = frame[name]
         if str(name) in unused:
-            columns[str(name)] = [None] * len(frame)  # `Logs.summary` reports it; its contents do not matter
+            table[str(name)] = [None] * len(frame)  # `Logs.summary` reports it; its contents do not matter
         elif str(values.dtype) in ("object", "string", "str", "category"):
-            columns[str(name)] = [None if missing else value for value, missing in zip(values, values.isna())]
+            table[str(name)] = [None if missing else value for value, missing in zip(values, values.isna())]
         elif values.dtype.kind in "mM":
-            columns[str(name)] = [None if missing else str(value) for value, missing in zip(values, values.isna())]
+            table[str(name)] = [None if missing else str(value) for value, missing in zip(values, values.isna())]
         else:
             plain = values.to_numpy(dtype=np.float64, na_value=np.nan) if values.isna().any() else values.to_numpy()
-            columns[str(name)] = _column(plain)
-    return Logs(_native.Logs.from_columns(columns, skip_bad_episodes))
+            table[str(name)] = _column(plain)
+    return Logs(_native.Logs.from_columns(table, skip_bad_episodes, given))
 
 
 def from_hmmlearn(X: ArrayLike, lengths: Sequence[int] | None = None, *, action: str = "wait") -> Logs:

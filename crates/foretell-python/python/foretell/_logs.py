@@ -80,7 +80,7 @@ class Logs(Encoded):
         -------
         dict of arrays
             ``episode_id``, ``step``, ``action`` and ``observation`` (as numbers, in the order of
-            `actions` and `observations`), ``reward`` and ``action_prob`` (NaN where missing),
+            `actions` and `observations`; −1 for a missing observation), ``reward`` and ``action_prob`` (NaN where missing),
             ``terminated`` and ``truncated``.
 
         Examples
@@ -111,7 +111,8 @@ class Logs(Encoded):
         pandas = needed("pandas", "Logs.to_pandas")
 
         columns = {name: column.copy() for name, column in self.to_numpy().items()}
-        names = np.array([name.removesuffix(" [end]") for name in self.observations], dtype=object)
+        # The last entry, which has the index −1, stands for a missing observation.
+        names = np.array([*(name.removesuffix(" [end]") for name in self.observations), None], dtype=object)
         columns["action"] = np.array(self.actions, dtype=object)[columns["action"]]
         columns["observation"] = names[columns["observation"]]
         if np.isnan(columns["action_prob"]).all():
@@ -186,10 +187,10 @@ class Logs(Encoded):
         return _restored, (self.to_numpy(), self.actions, self.observations, self._encoding)
 
     @overload
-    def __getitem__(self, which: int) -> list[tuple[str, str, float | None]]: ...
+    def __getitem__(self, which: int) -> list[tuple[str, str | None, float | None]]: ...
     @overload
     def __getitem__(self, which: slice) -> Logs: ...
-    def __getitem__(self, which: int | slice) -> list[tuple[str, str, float | None]] | Logs:
+    def __getitem__(self, which: int | slice) -> list[tuple[str, str | None, float | None]] | Logs:
         """One episode, as a list of (action, observation, reward); or the logs of several.
 
         Examples
@@ -204,10 +205,10 @@ class Logs(Encoded):
         number = range(len(self))[which]
         return next(iter(self.take([number])))
 
-    def __iter__(self) -> Iterator[list[tuple[str, str, float | None]]]:
-        """Episodes as lists of (action, observation, reward)."""
+    def __iter__(self) -> Iterator[list[tuple[str, str | None, float | None]]]:
+        """Episodes as lists of (action, observation, reward); None where one is missing."""
         columns = self.to_numpy()
-        actions, observations = self.actions, self.observations
+        actions, observations = self.actions, [*self.observations, None]
         bounds = np.searchsorted(columns["episode_id"], np.arange(len(self) + 1))
         for start, end in zip(bounds, bounds[1:]):
             rows = zip(columns["action"][start:end], columns["observation"][start:end], columns["reward"][start:end])
@@ -237,8 +238,8 @@ class Logs(Encoded):
 
 
 def _restored(columns: dict[str, NDArray[Any]], actions: list[str], observations: list[str], encoding: Encoding) -> Logs:
-    names = np.array([name.removesuffix(" [end]") for name in observations], dtype=object)
+    names = np.array([*(name.removesuffix(" [end]") for name in observations), None], dtype=object)
     known = {name: column for name, column in columns.items() if name != "action_prob" or not np.isnan(column).any()}
     known["action"] = np.array(actions, dtype=object)[columns["action"]].tolist()
     known["observation"] = names[columns["observation"]].tolist()
-    return Logs(_native.Logs.from_columns(known, False).with_actions(actions), encoding)
+    return Logs(_native.Logs.from_columns(known, False, '{"missing": []}').with_actions(actions), encoding)

@@ -83,6 +83,7 @@ fn read_episodes(arrays: &Arrays<'_>, ends: &[End]) -> Result<Vec<Trajectory>> {
         rewards: rewards.by_ref().take(n[0] as usize).collect(),
         action_probabilities: probabilities.by_ref().take(n[1] as usize).collect(),
         end: *end,
+        about: Default::default(),
     };
     Ok(ends.iter().zip(lengths.chunks_exact(2)).map(episode).collect())
 }
@@ -100,6 +101,7 @@ mod tests {
             rewards: rewards.to_vec(),
             action_probabilities: probabilities.to_vec(),
             end,
+            about: Default::default(),
         };
         let episodes = vec![
             z(&[Some(0.1), None], &[0.5, 1.0 / 3.0], End::Terminated),

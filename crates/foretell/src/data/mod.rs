@@ -12,6 +12,7 @@ pub(crate) use episodes::{Episode, Episodes, HELD_OUT, is_held_out};
 pub(crate) use overlap::Overlap;
 pub use overlap::Propensities;
 pub(crate) use sequence::{EMPTY, Fingerprints, Vocabulary, extend, mix};
+pub(crate) use symbols::PART_SEPARATOR;
 pub use symbols::{Action, ActionObservation, Alphabet, Observation, ObservationSymbol};
-pub use trajectory::{CutRule, End, Trajectory};
+pub use trajectory::{About, CutRule, End, Trajectory};
 pub(crate) use translation::Translation;

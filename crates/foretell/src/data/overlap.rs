@@ -15,6 +15,8 @@ pub struct Propensities {
     /// The mean of 1/(|A|·π): about 1 where every action has positive probability at every step,
     /// less where some have probability 0.
     pub mean_weight: f64,
+    /// Its standard error.
+    pub mean_weight_error: f64,
 }
 
 impl Propensities {
@@ -22,6 +24,12 @@ impl Propensities {
     /// correct.
     pub fn misses_actions(&self) -> bool {
         self.mean_weight < 0.9
+    }
+
+    /// Whether the mean weight is above 1 beyond chance: then these are not the probabilities of the
+    /// actions taken.
+    pub fn are_wrong(&self) -> bool {
+        self.mean_weight > 1.05 + 3.0 * self.mean_weight_error
     }
 }
 
@@ -64,6 +72,10 @@ impl Overlap {
     pub(crate) fn propensities(&self, actions: usize) -> Option<Propensities> {
         let effective = self.inverses.powi(2) / (self.steps as f64 * self.squares);
         let mean_weight = self.inverses / (self.steps as f64 * actions as f64);
-        self.least.filter(|_| self.known == self.steps).map(|least| Propensities { least, effective, mean_weight })
+        let mean_inverse = self.inverses / self.steps as f64;
+        let variance = (self.squares / self.steps as f64 - mean_inverse * mean_inverse).max(0.0);
+        let mean_weight_error = (variance / self.steps as f64).sqrt() / actions as f64;
+        let least = self.least.filter(|_| self.known == self.steps);
+        least.map(|least| Propensities { least, effective, mean_weight, mean_weight_error })
     }
 }

@@ -8,6 +8,9 @@ use super::symbols::{Action, ActionObservation, Alphabet, ObservationSymbol};
 /// Key of the empty sequence, as a hash and as a node.
 pub(crate) const EMPTY: u64 = 0;
 
+/// Stands for a missing observation.
+const MISSING: u64 = 0x4d49_5353_494e_4700;
+
 /// 64-bit fingerprints of the names of an alphabet.
 ///
 /// Names, not indices: the key of a sequence is the same in every file and on every machine.
@@ -40,8 +43,10 @@ impl Fingerprints {
         self.observations[o]
     }
 
+    /// A missing observation has a fingerprint of its own, which no count uses.
     pub(crate) fn pair(&self, ao: ActionObservation) -> u64 {
-        mix(self.actions[ao.action.index()].rotate_left(17) ^ self.observations[ao.observation.index()])
+        let observation = if ao.observation.is_missing() { MISSING } else { self.observations[ao.observation.index()] };
+        mix(self.actions[ao.action.index()].rotate_left(17) ^ observation)
     }
 }
 

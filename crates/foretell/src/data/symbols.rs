@@ -3,6 +3,9 @@
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
+/// Joins the values of several columns, or of an array, into one symbol.
+pub(crate) const PART_SEPARATOR: char = '|';
+
 /// An action, as an index into [`Alphabet::actions`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Action(pub u32);
@@ -23,10 +26,22 @@ impl Action {
 pub struct Observation(pub u32);
 
 impl Observation {
+    /// Stands for an observation that was not recorded. It is in no alphabet.
+    pub const MISSING: Observation = Observation(u32::MAX);
+
+    /// Stands for an observation that an alphabet does not have.
+    pub(crate) const UNKNOWN: Observation = Observation(u32::MAX - 1);
+
     /// Its index.
     #[inline(always)]
     pub fn index(self) -> usize {
         self.0 as usize
+    }
+
+    /// Whether it was not recorded.
+    #[inline(always)]
+    pub fn is_missing(self) -> bool {
+        self == Observation::MISSING
     }
 }
 
@@ -190,6 +205,21 @@ impl Alphabet {
         o
     }
 
+    /// The observations that agree with a name in which `?` stands for parts that are missing, such
+    /// as `1|?`, and that do not end the episode.
+    pub fn agreeing(&self, pattern: &str) -> Vec<Observation> {
+        let agrees = |symbol: &ObservationSymbol| {
+            let (mut parts, mut known) = (symbol.name.split(PART_SEPARATOR), pattern.split(PART_SEPARATOR));
+            let all = known.by_ref().all(|known| match (parts.next(), known.strip_suffix('?')) {
+                (Some(part), Some(label)) => part.starts_with(label),
+                (Some(part), None) => part == known,
+                (None, _) => false,
+            });
+            all && parts.next().is_none() && !symbol.terminal
+        };
+        (0..).map(Observation).zip(&self.observations).filter(|(_, symbol)| agrees(symbol)).map(|(o, _)| o).collect()
+    }
+
     /// The name of an action.
     pub fn action_name(&self, a: Action) -> &str {
         &self.actions[a.index()]
@@ -200,9 +230,9 @@ impl Alphabet {
         &self.observations[o.index()]
     }
 
-    /// Whether the observation ends the episode.
+    /// Whether the observation ends the episode; a missing one does not.
     pub fn is_terminal(&self, o: Observation) -> bool {
-        self.observations[o.index()].terminal
+        !o.is_missing() && self.observations[o.index()].terminal
     }
 }
 
@@ -237,6 +267,20 @@ mod tests {
         assert_eq!(alphabet.terminal_observation("wall"), Some(end));
         assert!(alphabet.is_terminal(end) && !alphabet.is_terminal(o));
         assert_eq!(alphabet.symbol(end).to_string(), "wall [end]");
+    }
+
+    #[test]
+    fn a_symbol_agrees_with_the_parts_that_are_known() {
+        let mut alphabet = Alphabet::default();
+        for name in ["mood=low|sleep=1", "mood=low|sleep=2", "mood=high|sleep=1", "mood=low", "mood=low|sleep=1|x=0"] {
+            alphabet.intern_observation(name);
+        }
+        alphabet.intern_terminal_observation("mood=low|sleep=3");
+        let agreeing = |pattern: &str| alphabet.agreeing(pattern).into_iter().map(|o| o.0).collect::<Vec<_>>();
+        assert_eq!(agreeing("mood=low|sleep=?"), [0, 1]);
+        assert_eq!(agreeing("mood=?|sleep=1"), [0, 2]);
+        assert_eq!(agreeing("mood=?|sleep=4"), [0u32; 0]);
+        assert_eq!(agreeing("?"), [3]);
     }
 
     #[test]

@@ -1,9 +1,13 @@
 //! Episodes as they were logged, and where a trajectory may be cut into a history, the next step
 //! and a future.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::symbols::ActionObservation;
+#[cfg(doc)]
+use super::symbols::{Alphabet, Observation};
 
 /// How an episode ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -26,6 +30,30 @@ pub struct Trajectory {
     pub action_probabilities: Vec<f64>,
     /// How it ended.
     pub end: End,
+    /// What else is known of it.
+    pub about: About,
+}
+
+/// What is known of an episode beside its steps.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct About {
+    /// Its name in the logs.
+    pub name: Option<Arc<str>>,
+    /// Episodes with the same group stay together when some are held out.
+    pub group: Option<Arc<str>>,
+    /// Steps of which only some parts of the observation are known: the step, and the name of the
+    /// observation with `?` for each part that is missing ([`Alphabet::agreeing`]). The observation
+    /// of such a step is [`Observation::MISSING`].
+    pub partial: Vec<(u32, Arc<str>)>,
+}
+
+impl About {
+    /// What is known of the steps `from..to` of an episode.
+    pub(crate) fn part(&self, from: usize, to: usize) -> About {
+        let is_inside = |(step, _): &&(u32, Arc<str>)| (from..to).contains(&(*step as usize));
+        let partial = self.partial.iter().filter(is_inside).map(|(step, name)| (step - from as u32, name.clone()));
+        About { name: self.name.clone(), group: self.group.clone(), partial: partial.collect() }
+    }
 }
 
 /// Which cuts of a trajectory, where a history ends and tests begin, are used: the one convention all sums of the learner share.

@@ -36,6 +36,9 @@ impl Translation {
 
     /// An observation in the other alphabet.
     pub(crate) fn observation(&self, o: Observation) -> Option<Observation> {
+        if o.is_missing() {
+            return Some(o);
+        }
         self.observations.get(o.index()).copied().flatten()
     }
 

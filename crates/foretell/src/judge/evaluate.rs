@@ -90,6 +90,8 @@ pub struct Score {
     pub steps: u64,
     /// Steps whose action or observation was not seen in training.
     pub unseen: u64,
+    /// Steps whose observation is missing; they are not scored.
+    pub missing: u64,
     /// Reliability of the predicted probabilities.
     pub calibration: Vec<CalibrationBin>,
     /// The spread of an ensemble.
@@ -272,6 +274,7 @@ struct Tally {
     steps: u64,
     lost: u64,
     unseen: u64,
+    missing: u64,
     impossible: u64,
 }
 
@@ -313,6 +316,12 @@ impl Tally {
             filter.reset();
             exact.iter_mut().for_each(|(_, belief)| belief.reset());
             let step = |&ao: &ActionObservation| {
+                if ao.observation.is_missing() {
+                    self.missing += 1;
+                    exact.iter_mut().for_each(|(truth, belief)| belief.observe(truth.translate(ao)));
+                    filter.observe(ao);
+                    return 0.0;
+                }
                 let (action, observation) = (ao.action.index(), ao.observation.index());
                 self.unseen += u64::from(action >= actions || observation >= symbols);
                 let p = filter.predict(ao.action);
@@ -340,7 +349,7 @@ impl Tally {
             self.per_step.add(log_likelihoods.iter().copied());
             all.push(log_likelihoods);
             self.episodes += 1;
-            self.steps += z.steps.len() as u64;
+            self.steps += z.steps.iter().filter(|ao| !ao.observation.is_missing()).count() as u64;
         }
         self.lost += filter.lost();
         all
@@ -364,6 +373,7 @@ impl Tally {
         self.steps += other.steps;
         self.lost += other.lost;
         self.unseen += other.unseen;
+        self.missing += other.missing;
         self.impossible += other.impossible;
     }
 
@@ -382,6 +392,7 @@ impl Tally {
             episodes: self.episodes,
             steps: self.steps,
             unseen: self.unseen,
+            missing: self.missing,
             calibration: self.bins.iter().filter(|b| b.predictions > 0).map(BinCounts::finish).collect(),
             uncertainty: (self.spreads.predictions > 0).then(|| self.spreads.finish(truth_is_known)),
             truth: truth.map(|truth| truth.horizons.finish()),
@@ -426,7 +437,7 @@ impl<'p> Truth<'p> {
     fn translate(&self, ao: ActionObservation) -> ActionObservation {
         ActionObservation {
             action: self.translation.action(ao.action).expect("it knows all actions, checked in Truth::new"),
-            observation: self.translation.observation(ao.observation).unwrap_or(Observation(u32::MAX)),
+            observation: self.translation.observation(ao.observation).unwrap_or(Observation::UNKNOWN),
         }
     }
 }

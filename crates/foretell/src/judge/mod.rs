@@ -5,11 +5,13 @@ mod evaluate;
 mod returns;
 mod baselines;
 mod off_policy;
+mod follow;
 pub mod diagnose;
 pub mod search;
 
 pub use baselines::*;
 pub use compare::{Comparison, Verdict};
 pub use evaluate::*;
+pub use follow::{EventScore, FollowedStep, follow, observations_of, score_event};
 pub use off_policy::*;
 pub use returns::*;

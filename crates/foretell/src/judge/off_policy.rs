@@ -115,7 +115,7 @@ impl LogTest {
         let first = (self.horizon() - self.max_steps).min(last);
         let end = if last < z.steps.len() { End::Truncated } else { z.end };
         let (steps, rewards) = (z.steps[first..last].to_vec(), z.rewards[first..last].to_vec());
-        Trajectory { steps, rewards, action_probabilities: Vec::new(), end }
+        Trajectory { steps, rewards, action_probabilities: Vec::new(), end, about: Default::default() }
     }
 
     /// Steps of an episode, including the first if that is given.

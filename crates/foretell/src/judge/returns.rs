@@ -88,7 +88,13 @@ mod tests {
 
     fn episode(rewards: &[f64], end: End) -> Trajectory {
         let steps = vec![ActionObservation::new(0, 0); rewards.len()];
-        Trajectory { steps, rewards: rewards.iter().map(|&r| Some(r)).collect(), action_probabilities: vec![], end }
+        Trajectory {
+            steps,
+            rewards: rewards.iter().map(|&r| Some(r)).collect(),
+            action_probabilities: vec![],
+            end,
+            about: Default::default(),
+        }
     }
 
     #[test]

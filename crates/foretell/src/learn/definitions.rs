@@ -45,7 +45,7 @@ fn trajectories() -> impl Strategy<Value = Vec<Trajectory>> {
         if terminated {
             steps.last_mut().expect("at least one step").observation.0 += OBSERVATIONS;
         }
-        Trajectory { rewards: vec![None; steps.len()], steps, action_probabilities: vec![], end }
+        Trajectory { rewards: vec![None; steps.len()], steps, action_probabilities: vec![], end, about: Default::default() }
     });
     // One long episode guarantees a complete cut.
     let long = Trajectory {
@@ -53,6 +53,7 @@ fn trajectories() -> impl Strategy<Value = Vec<Trajectory>> {
         rewards: vec![None; 9],
         action_probabilities: vec![],
         end: End::Truncated,
+        about: Default::default(),
     };
     prop::collection::vec(episode, 20..60).prop_map(move |mut episodes| {
         episodes.push(long.clone());

@@ -212,13 +212,37 @@ impl Features {
         for z in episodes.iter() {
             let end = first + z.steps.len();
             let (cuts, weight) = cuts(&z);
-            batch.episodes.push(EpisodeCuts { first, end, cuts, weight });
+            let ranges = self.complete(z.steps, cuts);
+            batch.episodes.extend(ranges.into_iter().map(|cuts| EpisodeCuts { first, end, cuts, weight }));
             first = end;
         }
         if self.history == History::Prefix {
             self.name_prefixes(&mut batch);
         }
         batch
+    }
+
+    /// The cuts whose histories, next step and tests contain no missing observation. Each estimate
+    /// conditions on the history, so it stays consistent if observations are missing at random.
+    fn complete(&self, steps: &[ActionObservation], cuts: Range<usize>) -> Vec<Range<usize>> {
+        let missing = || steps.iter().enumerate().filter(|(_, ao)| ao.observation.is_missing()).map(|(t, _)| t);
+        let Some(first) = missing().next() else { return vec![cuts] };
+        let ahead = self.max_test_length; // and the next step
+        let until = |t: usize| t.saturating_sub(ahead);
+        if self.history == History::Prefix {
+            // One range for each episode, which may be empty.
+            let end = cuts.end.min(until(first)).max(cuts.start);
+            return std::iter::once(cuts.start..end).collect();
+        }
+        let mut ranges = Vec::new();
+        let mut begin = cuts.start;
+        for t in missing() {
+            ranges.push(begin..until(t).min(cuts.end));
+            begin = begin.max(t + 1 + self.history_length);
+        }
+        ranges.push(begin..cuts.end);
+        ranges.retain(|range| range.start < range.end);
+        ranges
     }
 
     fn name_prefixes(&mut self, batch: &mut Batch<'_>) {
@@ -426,7 +450,12 @@ mod tests {
         for length in [5, 3] {
             let steps = (0..length).map(|i| ActionObservation::new(i, 0)).collect::<Vec<_>>();
             let rewards = vec![None; steps.len()];
-            episodes.push(&Trajectory { steps, rewards, action_probabilities: vec![], end: End::Truncated }, 1.0).unwrap();
+            episodes
+                .push(
+                    &Trajectory { steps, rewards, action_probabilities: vec![], end: End::Truncated, about: Default::default() },
+                    1.0,
+                )
+                .unwrap();
         }
         let mut features = Features::new(&LearnParams::default(), &alphabet);
         let batch = features.batch(&episodes, CutRule { room: 1, limit: None });

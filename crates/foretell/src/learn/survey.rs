@@ -38,7 +38,8 @@ impl Survey {
     /// Adds a batch, whose symbols are in `alphabet`.
     pub(crate) fn add(&mut self, alphabet: &Alphabet, batch: &Episodes) {
         self.counter.add(&Fingerprints::of(alphabet), batch);
-        batch.steps().iter().for_each(|&ao| *self.counts.entry(ao).or_insert(0) += 1);
+        let seen = batch.steps().iter().filter(|ao| !ao.observation.is_missing());
+        seen.for_each(|&ao| *self.counts.entry(ao).or_insert(0) += 1);
         let truncated = batch.iter().filter(|z| z.end == End::Truncated).map(|z| z.steps.len());
         self.longest_truncated = self.longest_truncated.max(truncated.max());
         self.overlap.merge(batch.overlap());
@@ -82,6 +83,7 @@ impl Survey {
             pair_counts: pairs.iter().map(|ao| self.counts[ao]).collect(),
             pairs,
             encoding: None,
+            schema: Default::default(),
         }
     }
 

@@ -89,6 +89,10 @@ impl Table for Batches {
     fn location(&self) -> Location {
         Location::Row(self.before + self.row as u64 + 1)
     }
+
+    fn is_typed(&self) -> bool {
+        true
+    }
 }
 
 impl Cells {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+pub(super) use crate::data::PART_SEPARATOR as SEPARATOR;
+
 /// What is wrong with a row, and what to do about it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Problem {
@@ -38,9 +40,6 @@ pub(super) enum Cell<'a> {
     Other(&'static str),
 }
 
-/// Joins the values of several columns, or of an array, into one symbol.
-pub(super) const SEPARATOR: char = '|';
-
 const SAFE_DIGITS: usize = 18; // 18 digits cannot overflow
 
 // The usual cases are inlined: passing a cell through memory costs more than reading it.
@@ -57,7 +56,7 @@ impl<'a> Cell<'a> {
             Cell::Float(x) => {
                 return Err(Problem::new(
                     format!("{x} is not a whole number"),
-                    "discretise it first: symbols are names or integers",
+                    "divide the column into bins (`bins`): symbols are names or integers",
                 ));
             }
             Cell::Bool(flag) => name.push_str(if flag { "true" } else { "false" }),
@@ -153,6 +152,17 @@ impl<'a> Cell<'a> {
         })
     }
 
+    /// A measurement, which is to be divided into cells.
+    pub fn measurement(self) -> Result<f64, Problem> {
+        match self.number() {
+            Some(x) if x.is_finite() => Ok(x),
+            _ => Err(Problem::new(
+                format!("{self} is not a number, though the column is measured"),
+                "correct it, leave the cell empty, or make bins of names (`bins` with category)",
+            )),
+        }
+    }
+
     /// The probability of an action.
     pub fn probability(self) -> Result<f64, Problem> {
         match self.number() {
@@ -175,7 +185,8 @@ impl<'a> Cell<'a> {
         }
     }
 
-    fn number(self) -> Option<f64> {
+    /// A number of any kind.
+    pub fn number(self) -> Option<f64> {
         match self {
             Cell::Int(n) => Some(n as f64),
             Cell::Float(x) => Some(x),
@@ -209,7 +220,7 @@ impl fmt::Display for Cell<'_> {
 }
 
 fn nameless() -> Problem {
-    Problem::new("is empty", "give a missing observation or action a name of its own, such as \"missing\"")
+    Problem::new("is empty", "give it a name, or drop the row")
 }
 
 fn not_utf8(bytes: &[u8]) -> Problem {

@@ -3,18 +3,23 @@
 use std::mem;
 use std::sync::Arc;
 
-use super::OnBadEpisode;
 use super::cell::{Cell, Problem};
+use super::columns::Columns;
 use super::episode_ids::EpisodeIds;
 use super::notes::Notes;
-use super::row::{RowReader, read, read_end, read_flag};
-use super::table::{Advance, Columns, Location, Table};
-use crate::data::{ActionObservation, Alphabet, End, Trajectory};
+use super::row::{RowReader, Seen, read_end, read_flag};
+use super::schema::Schema;
+use super::shift::{self, Convention};
+use super::table::{Advance, LocatedProblem, Table, read};
+use super::{OnBadEpisode, ReadOptions};
+use crate::data::{About, ActionObservation, Alphabet, End, Observation, Trajectory};
 use crate::error::{Error, Result};
 
 /// What a reader keeps from file to file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReadState {
+    /// What the columns of tables in memory meant.
+    pub schema: Arc<Schema>,
     pub alphabet: Alphabet,
     pub notes: Notes,
     pub skipped: u64,
@@ -42,6 +47,9 @@ pub(super) struct Episodes<T> {
     /// How many columns the table had when they were recognised.
     width: usize,
     on_bad: OnBadEpisode,
+    schema: Arc<Schema>,
+    /// Where observations were seen before the action of their row.
+    shifted: Option<Convention>,
     ids: EpisodeIds,
     partial: PartialEpisode,
     /// A bad row that may belong to the next episode, which is then dropped.
@@ -63,7 +71,9 @@ struct PartialEpisode {
     rewards: Vec<Option<f64>>,
     action_probabilities: Vec<f64>,
     last_step: Option<i64>,
+    last_time: Option<f64>,
     end: Option<End>,
+    about: About,
     /// Why it will be dropped.
     bad: Option<LocatedProblem>,
 }
@@ -73,23 +83,6 @@ struct UnassignedRow {
     located: LocatedProblem,
     /// The episode before it is dropped because of it.
     dropped_previous: bool,
-}
-
-/// A problem and its location.
-#[derive(Clone)]
-struct LocatedProblem {
-    location: Location,
-    problem: Problem,
-}
-
-impl LocatedProblem {
-    fn into_error(self, file: &str) -> Error {
-        let Problem { problem, remedy } = self.problem;
-        match self.location {
-            Location::Line(line) => Error::input(file, Some(line), problem, remedy),
-            Location::Row(row) => Error::input(file, None, format!("row {row}: {problem}"), remedy),
-        }
-    }
 }
 
 impl<T: Table> Source for Episodes<T> {
@@ -136,25 +129,27 @@ enum Membership {
 
 impl<T: Table> Episodes<T> {
     /// The episodes of `table`, from `file`.
-    pub fn new(file: String, mut table: T, on_bad: OnBadEpisode, state: &mut ReadState) -> Result<Episodes<T>> {
-        let columns = Columns::find(&file, table.columns())?;
+    pub fn new(file: String, mut table: T, options: &ReadOptions, state: &mut ReadState) -> Result<Episodes<T>> {
+        let ReadOptions { on_bad, schema } = options.clone();
+        let columns = Columns::find(&file, table.columns(), &schema)?;
         table.want(&columns.used())?;
-        state.notes.add_columns(&table, &columns);
+        state.notes.add_columns(&table, &columns, &schema);
         let width = table.columns().len();
+        let shifted = schema.shift_observation.then(|| Convention::of(&columns));
         let (ids, partial, unassigned, waiting, rows, reader) = Default::default();
-        Ok(Episodes { file, table, columns, width, on_bad, ids, partial, unassigned, waiting, rows, reader })
+        Ok(Episodes { file, table, columns, width, on_bad, schema, shifted, ids, partial, unassigned, waiting, rows, reader })
     }
 
     /// Keys that appear late may add rewards and ends, but must not change the meaning of earlier
     /// rows.
     fn find_more_columns(&mut self, state: &mut ReadState) -> Result<()> {
-        let columns = Columns::find(&self.file, self.table.columns())?;
+        let columns = Columns::find(&self.file, self.table.columns(), &self.schema)?;
         if self.columns.contradict(&columns) {
             let new = self.table.columns()[self.width..].join(", ");
             let problem = Problem::new(format!("{new} appears first in this row"), "give every row the same keys");
             return Err(LocatedProblem { location: self.table.location(), problem }.into_error(&self.file));
         }
-        state.notes.add_columns(&self.table, &columns);
+        state.notes.add_columns(&self.table, &columns, &self.schema);
         self.width = self.table.columns().len();
         self.columns = columns;
         Ok(())
@@ -163,10 +158,11 @@ impl<T: Table> Episodes<T> {
     /// Whether this row belongs to the episode in progress, or begins the next.
     #[inline(always)]
     fn membership(&self) -> Membership {
-        let is_next = match (self.columns.episode, self.columns.first) {
-            (Some(column), _) => return self.membership_by_id(column),
-            (None, Some(column)) => self.table.cell(column).flag() == Ok(true),
-            (None, None) => self.partial.end.is_some(),
+        let is_next = match (&self.columns.episode[..], self.columns.first) {
+            ([column], _) => return self.membership_by_id(*column),
+            ([], Some(column)) => self.table.cell(column).flag() == Ok(true),
+            ([], None) => self.partial.end.is_some(),
+            (several, _) => return self.membership_by_ids(several),
         };
         if is_next { Membership::Next } else { Membership::Current }
     }
@@ -188,6 +184,16 @@ impl<T: Table> Episodes<T> {
         }
     }
 
+    fn membership_by_ids(&self, columns: &[usize]) -> Membership {
+        match RowReader::default().id(&self.table, columns) {
+            Ok(id) if self.partial.is_open && id == self.partial.id => Membership::Current,
+            Ok(_) => Membership::Next,
+            Err(problem) => {
+                Membership::Unknown(Problem { remedy: "give every row the name or number of its episode".into(), ..problem })
+            }
+        }
+    }
+
     /// Adds this row to the episode in progress, or begins one with it.
     fn take_row(&mut self, alphabet: &Alphabet) -> Result<(), Problem> {
         self.begin_or_continue()?;
@@ -197,7 +203,7 @@ impl<T: Table> Episodes<T> {
             return Ok(());
         }
         if partial.end.is_some() {
-            let episode = if columns.episode.is_some() { format!("episode {:?}", partial.id) } else { "the episode".into() };
+            let episode = if !columns.episode.is_empty() { format!("episode {:?}", partial.id) } else { "the episode".into() };
             return Err(Problem::new(
                 format!("a row after the end of {episode}"),
                 "set terminated or truncated only in the last row of an episode",
@@ -206,16 +212,33 @@ impl<T: Table> Episodes<T> {
         // first, because it decides where the next episode begins even if something else is wrong
         // with the row
         partial.end = read_end(table, columns)?;
-        if read_flag(table, columns.first)? && columns.episode.is_some() && !partial.steps.is_empty() {
+        if read_flag(table, columns.first)? && !columns.episode.is_empty() && !partial.steps.is_empty() {
             let problem = format!("{} is true in the middle of episode {:?}", synonym(table, columns.first), partial.id);
             return Err(Problem::new(problem, "set it only in the first row of an episode"));
         }
         if columns.step.is_some() {
             partial.check_step(read(table, columns.step, |cell| cell.step())?)?;
         }
-        let action = reader.action(table, columns.action, alphabet)?;
-        let observation = reader.observation(table, &columns.observation, partial.end, alphabet)?;
-        let reward = reader.reward(table, columns.reward)?;
+        let context = (alphabet, &*self.schema);
+        let elapsed = match &columns.elapsed {
+            Some(elapsed) => {
+                let now = read(table, Some(elapsed.column), Cell::time)?;
+                Some((elapsed, partial.last_time.replace(now), now))
+            }
+            None => None,
+        };
+        let action = reader.action(table, &columns.action, elapsed, context)?;
+        // an observation from before the action did not end the episode
+        let end_seen = partial.end.filter(|_| self.shifted != Some(Convention::BeforeAction));
+        let observation = match reader.observation(table, &columns.observation, end_seen, context)? {
+            Seen::Symbol(observation) => observation,
+            Seen::Missing(parts) => {
+                let step = partial.steps.len() as u32;
+                partial.about.partial.extend(parts.map(|name| (step, name.into())));
+                Observation::MISSING
+            }
+        };
+        let reward = reader.reward(table, columns.reward, &self.schema)?;
         if columns.probability.is_some() {
             partial.action_probabilities.push(read(table, columns.probability, Cell::probability)?);
         } else if columns.log_probability.is_some() {
@@ -233,16 +256,21 @@ impl<T: Table> Episodes<T> {
         }
         self.partial.is_open = true;
         self.partial.bad = unassigned.map(|unassigned| unassigned.located);
-        let Some(column) = self.columns.episode else { return Ok(()) };
+        if let Some(column) = self.columns.group {
+            let group = self.reader.id(&self.table, &[column])?;
+            self.partial.about.group = Some(group.into());
+        }
+        let Some(&column) = self.columns.episode.first() else { return Ok(()) };
         self.partial.id_number = if let Cell::Int(number) = self.table.cell(column) { Some(number) } else { None };
-        let name = self.reader.id(&self.table, column)?;
+        let name = self.reader.id(&self.table, &self.columns.episode)?;
         self.partial.id.push_str(name);
+        self.partial.about.name = Some(name.into());
         if self.ids.insert(name) {
             return Ok(());
         }
         Err(Problem::new(
             format!("episode {name:?} comes back after another episode"),
-            "sort the rows by episode and step, and give every episode an id of its own",
+            "sort the rows (`sort` by a column, or by row to keep their order), and give every episode an id of its own",
         ))
     }
 
@@ -267,7 +295,7 @@ impl<T: Table> Episodes<T> {
             self.reject(problem)?;
         }
         // without ids, an episode in progress continues until a flag ends it
-        if !in_progress || self.columns.episode.is_some() {
+        if !in_progress || !self.columns.episode.is_empty() {
             self.unassigned = Some(UnassignedRow { located, dropped_previous: in_progress });
         }
         Ok(())
@@ -282,12 +310,16 @@ impl<T: Table> Episodes<T> {
             rewards: Vec::with_capacity(length),
             ..PartialEpisode::default()
         };
-        let partial = mem::replace(&mut self.partial, next);
-        let fresh = mem::take(&mut self.reader.fresh);
+        let mut partial = mem::replace(&mut self.partial, next);
         if let Some(located) = partial.bad {
+            self.reader.fresh = Alphabet::default();
             state.skip(located.into_error(&self.file));
             return None;
         }
+        if let Some(convention) = self.shifted {
+            self.shift(convention, &mut partial, &state.alphabet);
+        }
+        let fresh = mem::take(&mut self.reader.fresh);
         for action in fresh.actions() {
             state.alphabet.intern_action(action);
         }
@@ -298,8 +330,22 @@ impl<T: Table> Episodes<T> {
             };
         }
         state.notes.ends_without_flag += u64::from(partial.end.is_none());
-        let PartialEpisode { steps, rewards, action_probabilities, .. } = partial;
-        Some(Trajectory { steps, rewards, action_probabilities, end: partial.end.unwrap_or(End::Truncated) })
+        let PartialEpisode { steps, rewards, action_probabilities, about, .. } = partial;
+        Some(Trajectory { steps, rewards, action_probabilities, end: partial.end.unwrap_or(End::Truncated), about })
+    }
+
+    /// Pairs each action with the observation of the row after it.
+    fn shift(&mut self, convention: Convention, partial: &mut PartialEpisode, alphabet: &Alphabet) {
+        let first = self.reader.action_named(shift::FIRST_ACTION, alphabet);
+        let last = match (convention, partial.end) {
+            (Convention::BeforeAction, Some(End::Terminated)) => Some(self.reader.ended(alphabet)),
+            (Convention::BeforeAction, _) => Some(Observation::MISSING),
+            (Convention::LastRowHasNoAction, _) => None,
+        };
+        let PartialEpisode { steps, rewards, action_probabilities, about, .. } = partial;
+        shift::shift(first, last, steps, rewards, action_probabilities);
+        // The observation of row t is now that of step t.
+        about.partial.retain(|(step, _)| (*step as usize) < steps.len());
     }
 
     /// The table has no more rows.
@@ -331,7 +377,7 @@ impl PartialEpisode {
         match self.last_step.replace(step) {
             Some(last) if last.checked_add(1) != Some(step) => Err(Problem::new(
                 format!("step {step} comes after step {last}"),
-                "steps must go up by 1 within an episode: sort the rows, fill the gap, or begin another episode",
+                "steps must go up by 1 within an episode: sort the rows (`sort`; gaps are then ignored), fill the gap, or begin another episode",
             )),
             _ => Ok(()),
         }

@@ -8,24 +8,36 @@ use serde::Serialize;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::half::HalfFilter;
+use super::schema::Schema;
 use super::{Logs, OnBadEpisode, Origin};
 use crate::data::{Alphabet, End, Trajectory};
 use crate::error::{Error, Result};
 
 /// Identifies logs: names, sizes and modification times of files, or a digest of trajectories in
 /// memory.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Identity {
     of: Content,
     #[serde(skip_serializing_if = "Option::is_none")]
     half: Option<(u64, bool)>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum Content {
-    Files { files: Vec<File>, skips_bad_episodes: bool },
-    Memory { digest: String },
+    Files {
+        files: Vec<File>,
+        skips_bad_episodes: bool,
+        #[serde(skip_serializing_if = "is_empty")]
+        schema: Box<Schema>,
+    },
+    Memory {
+        digest: String,
+    },
+}
+
+fn is_empty(schema: &Schema) -> bool {
+    schema.is_empty()
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -43,6 +55,7 @@ impl Logs {
             Origin::Files { paths, options } => Content::Files {
                 files: paths.iter().map(|path| File::of(path)).collect::<Result<_>>()?,
                 skips_bad_episodes: options.on_bad == OnBadEpisode::Skip,
+                schema: Box::new((*options.schema).clone()),
             },
             Origin::Memory { earlier, trajectories } => Content::Memory { digest: digest(&earlier.alphabet, trajectories) },
         };
@@ -63,7 +76,7 @@ impl File {
 fn digest(alphabet: &Alphabet, trajectories: &[Trajectory]) -> String {
     let mut hash = Xxh3::new();
     hash.update(serde_json::to_string(alphabet).expect("an alphabet is plain data").as_bytes());
-    for Trajectory { steps, rewards, action_probabilities, end } in trajectories {
+    for Trajectory { steps, rewards, action_probabilities, end, .. } in trajectories {
         let lengths = [steps.len(), rewards.len(), action_probabilities.len(), usize::from(*end == End::Terminated)];
         lengths.iter().for_each(|n| hash.update(&(*n as u64).to_le_bytes()));
         for ao in steps {
@@ -94,7 +107,7 @@ mod tests {
         let first = identity(&walks);
         assert_eq!(first, identity(&walks));
         assert_ne!(first, identity(&copy));
-        let skipping = Logs::files([&walks], ReadOptions { on_bad: OnBadEpisode::Skip });
+        let skipping = Logs::files([&walks], ReadOptions { on_bad: OnBadEpisode::Skip, ..ReadOptions::default() });
         assert_ne!(first, skipping.identity().unwrap());
         fs::File::options().append(true).open(&walks).unwrap().set_modified(UNIX_EPOCH).unwrap();
         assert_ne!(first, identity(&walks));
@@ -114,6 +127,7 @@ mod tests {
             rewards,
             action_probabilities: probabilities,
             end: End::Truncated,
+            about: Default::default(),
         };
         let all = [
             vec![],

@@ -94,6 +94,10 @@ impl Table for JsonLines {
     fn location(&self) -> Location {
         Location::Line(self.line)
     }
+
+    fn is_typed(&self) -> bool {
+        true
+    }
 }
 
 fn malformed(error: &serde_json::Error) -> Problem {

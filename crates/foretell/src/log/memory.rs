@@ -24,7 +24,7 @@ impl Memory {
 
     /// The trajectory in the reader's alphabet, if it is valid.
     fn translate(&self, trajectory: &Trajectory) -> Result<Trajectory, String> {
-        let Trajectory { steps, rewards, action_probabilities, end } = trajectory;
+        let Trajectory { steps, rewards, action_probabilities, end, about } = trajectory;
         if rewards.len() != steps.len() {
             return Err(format!("{} rewards for {} steps", rewards.len(), steps.len()));
         }
@@ -39,6 +39,13 @@ impl Memory {
         }
         let translate = |(t, &step): (usize, &ActionObservation)| {
             let ActionObservation { action, observation } = step;
+            if observation.is_missing() {
+                let action = self
+                    .translation
+                    .action(action)
+                    .ok_or_else(|| format!("action {}, which the alphabet does not have", action.0))?;
+                return Ok(ActionObservation { action, observation });
+            }
             let Some(renamed) = self.translation.pair(step) else {
                 return Err(format!("action {} or observation {}, which the alphabet does not have", action.0, observation.0));
             };
@@ -49,7 +56,13 @@ impl Memory {
             }
         };
         let steps = steps.iter().enumerate().map(translate).collect::<Result<_, _>>()?;
-        Ok(Trajectory { steps, rewards: rewards.clone(), action_probabilities: action_probabilities.clone(), end: *end })
+        Ok(Trajectory {
+            steps,
+            rewards: rewards.clone(),
+            action_probabilities: action_probabilities.clone(),
+            end: *end,
+            about: about.clone(),
+        })
     }
 }
 

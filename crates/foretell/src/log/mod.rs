@@ -16,8 +16,10 @@
 
 mod cell;
 mod input;
+mod names;
 mod records;
 mod table;
+mod schema;
 mod csv;
 mod jsonl;
 #[cfg(feature = "parquet")]
@@ -25,7 +27,15 @@ mod batches;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod parse_cache;
+mod symbols;
+mod elapsed;
+mod columns;
 mod row;
+mod frame;
+mod shift;
+mod fit;
+mod profile;
+mod guess;
 mod notes;
 mod episode_ids;
 mod episodes;
@@ -33,9 +43,11 @@ mod memory;
 mod rewarded;
 mod half;
 mod identity;
-mod names;
 mod summary;
+mod sheet_types;
 mod write;
+mod sheet;
+mod split;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -46,19 +58,27 @@ use crate::data::{Alphabet, Trajectory};
 use crate::error::{Error, Result};
 use crate::rng::Seed;
 use episodes::{Episodes, ReadState, Source};
+use frame::Frame;
 use half::HalfFilter;
 use input::Opened;
 use memory::Memory;
 use rewarded::RewardedAlphabet;
+use table::Table;
 
 pub(crate) use rewarded::MOST_REWARDS;
 
+pub use columns::unused_columns;
+pub use guess::{Guess, GuessedRole};
 pub use identity::Identity;
 pub use input::Format;
 pub use names::expand;
 pub use notes::Notes;
+pub use schema::{MISSING, Role, Schema, split_names};
+pub use sheet::Sheet;
+pub use sheet_types::{CellValue, ColumnKind};
+pub use shift::FIRST_ACTION;
+pub use split::{Split, split};
 pub use summary::{ActionCount, Lengths, ObservationCount, RareSymbols, Rewards, Summary};
-pub use table::unused_columns;
 pub use write::Writer;
 
 /// What to do with an episode that has a bad row.
@@ -72,10 +92,12 @@ pub enum OnBadEpisode {
 }
 
 /// How logs are read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReadOptions {
     /// What to do with an episode that has a bad row.
     pub on_bad: OnBadEpisode,
+    /// What the columns mean.
+    pub schema: Arc<Schema>,
 }
 
 /// A collection of trajectories, in files or in memory, that can be read repeatedly.
@@ -86,7 +108,7 @@ pub struct ReadOptions {
 /// let mut alphabet = Alphabet::default();
 /// let (north, wall) = (alphabet.intern_action("N"), alphabet.intern_observation("wall"));
 /// let step = foretell::ActionObservation { action: north, observation: wall };
-/// let walk = Trajectory { steps: vec![step], rewards: vec![None], action_probabilities: vec![], end: End::Truncated };
+/// let walk = Trajectory { steps: vec![step], rewards: vec![None], action_probabilities: vec![], end: End::Truncated, about: Default::default() };
 ///
 /// let logs = Logs::memory(alphabet, vec![walk.clone()]);
 /// let mut reader = logs.open(Alphabet::default())?;
@@ -132,14 +154,88 @@ impl Logs {
     /// in errors. It is read once, here.
     #[cfg(feature = "parquet")]
     pub fn table(name: &str, batches: Vec<arrow_array::RecordBatch>, options: ReadOptions) -> Result<Logs> {
-        let mut state = ReadState::default();
-        let mut episodes =
-            Episodes::new(name.to_string(), batches::Batches::new(name.to_string(), batches), options.on_bad, &mut state)?;
+        let open = |i: usize| {
+            let table: Box<dyn Table> = Box::new(batches::Batches::new(name.to_string(), batches.clone()));
+            (i == 0).then(|| Ok((name.to_string(), arranged(name, table, &options.schema)?)))
+        };
+        let options = ReadOptions { schema: fit::fit(&options.schema, open)?, ..options };
+        let mut state = ReadState { schema: options.schema.clone(), ..ReadState::default() };
+        let table = batches::Batches::new(name.to_string(), batches);
+        let mut episodes = source(name.to_string(), table, &options, &mut state)?;
         let mut trajectories = Vec::new();
         while let Some(trajectory) = episodes.next(&mut state)? {
             trajectories.push(trajectory);
         }
         Ok(Logs::read_before(state, trajectories))
+    }
+
+    /// The same logs with cells for their measured columns: for those that the schema divides into
+    /// bins, and for others whose values are numbers that hardly repeat. Logs in memory are
+    /// unchanged.
+    pub fn fitted(&self) -> Result<Logs> {
+        let Origin::Files { paths, options } = &self.origin else { return Ok(self.clone()) };
+        let open = |i: usize| {
+            let path: &PathBuf = paths.get(i)?;
+            let name = path.display().to_string();
+            Some(
+                open_as_written(path)
+                    .and_then(|table| arranged(&name, table, &options.schema))
+                    .map(|table| (name.clone(), table)),
+            )
+        };
+        let options = ReadOptions { schema: fit::fit(&options.schema, open)?, ..options.clone() };
+        Ok(Logs { origin: Origin::Files { paths: paths.clone(), options }, half: self.half.clone() })
+    }
+
+    /// What the columns of the first table seem to mean, where the schema does not say it.
+    pub fn guess(&self) -> Result<Option<Guess>> {
+        let Origin::Files { paths, options } = &self.origin else { return Ok(None) };
+        let Some(path) = paths.first() else { return Ok(None) };
+        let profile = profile::Profile::of(open_as_written(path)?, &options.schema)?;
+        Ok(Some(guess::guess(&path.display().to_string(), &profile, &options.schema)))
+    }
+
+    /// The same logs with what can be guessed without asking added to the schema: episodes named by
+    /// a column, a time by which rows are sorted, and, if the usual names are missing, actions and
+    /// observations. Also returns the guess, where there was anything to guess.
+    pub fn understood(&self) -> Result<(Logs, Option<Guess>)> {
+        let Origin::Files { paths, options } = &self.origin else { return Ok((self.clone(), None)) };
+        let Some(path) = paths.first() else { return Ok((self.clone(), None)) };
+        let table = open_as_written(path)?;
+        let usual = columns::Columns::find(&path.display().to_string(), table.columns(), &options.schema);
+        let needs_none = usual.as_ref().is_ok_and(|columns| {
+            let step = columns.step.is_none_or(|step| table.columns()[step].eq_ignore_ascii_case("step"));
+            step && (!columns.are_without_boundaries() || columns.ignored.is_empty())
+        });
+        if needs_none || !options.schema.wide.is_empty() {
+            return Ok((self.clone(), None));
+        }
+        let Some(guess) = self.guess()? else { return Ok((self.clone(), None)) };
+        let schema = guess.sure(&options.schema);
+        columns::Columns::find(&path.display().to_string(), table.columns(), &schema)?;
+        let changed = schema != *options.schema;
+        let options = ReadOptions { schema: Arc::new(schema), ..options.clone() };
+        let logs = Logs { origin: Origin::Files { paths: paths.clone(), options }, half: self.half.clone() };
+        Ok((logs, changed.then_some(guess)))
+    }
+
+    /// The same logs with another schema; for logs in memory only a note of what their tables meant.
+    pub fn with_schema(self, schema: Arc<Schema>) -> Logs {
+        let origin = match self.origin {
+            Origin::Files { paths, options } => Origin::Files { paths, options: ReadOptions { schema, ..options } },
+            Origin::Memory { earlier, trajectories } => {
+                Origin::Memory { earlier: Arc::new(ReadState { schema, ..(*earlier).clone() }), trajectories }
+            }
+        };
+        Logs { origin, half: self.half }
+    }
+
+    /// What the columns of their tables mean, as far as it was given or fitted.
+    pub fn schema(&self) -> &Arc<Schema> {
+        match &self.origin {
+            Origin::Files { options, .. } => &options.schema,
+            Origin::Memory { earlier, .. } => &earlier.schema,
+        }
     }
 
     /// A random half of the trajectories, or the other half: each trajectory is in exactly one.
@@ -184,8 +280,8 @@ impl Logs {
                 return Err(Error::data("no log files were given", "name at least one"));
             }
             Origin::Files { paths, options } => {
-                let open = paths.get(file).map(|path| open(path, *options, &mut state)).transpose()?;
-                Sources { open, paths: paths.clone(), opened: file + 1, options: *options, taken: 0 }
+                let open = paths.get(file).map(|path| open(path, options, &mut state)).transpose()?;
+                Sources { open, paths: paths.clone(), opened: file + 1, options: options.clone(), taken: 0 }
             }
             Origin::Memory { earlier, trajectories } => {
                 let memory = Memory::new(&earlier.alphabet, trajectories.clone(), &mut state.alphabet);
@@ -321,7 +417,7 @@ impl Sources {
             }
             self.taken = 0;
             self.open = match self.paths.get(self.opened) {
-                Some(path) => Some(open(path, self.options, state)?),
+                Some(path) => Some(open(path, &self.options, state)?),
                 None => None,
             };
             self.opened += 1;
@@ -330,22 +426,52 @@ impl Sources {
     }
 }
 
-fn open(path: &Path, options: ReadOptions, state: &mut ReadState) -> Result<Box<dyn Source>> {
+fn open(path: &Path, options: &ReadOptions, state: &mut ReadState) -> Result<Box<dyn Source>> {
     let file = path.display().to_string();
     match input::open(path)? {
-        Opened::Csv(input) => Ok(Box::new(Episodes::new(file, csv::Csv::open(input)?, options.on_bad, state)?)),
-        Opened::JsonLines(input) => Ok(Box::new(Episodes::new(file, jsonl::JsonLines::open(input)?, options.on_bad, state)?)),
+        Opened::Csv(input) => source(file, csv::Csv::open(input)?, options, state),
+        Opened::JsonLines(input) => source(file, jsonl::JsonLines::open(input)?, options, state),
         #[cfg(feature = "parquet")]
-        Opened::Parquet(input) => {
-            let table = parquet::Parquet::open(file.clone(), input)?;
-            Ok(Box::new(Episodes::new(file, table, options.on_bad, state)?))
-        }
+        Opened::Parquet(input) => source(file.clone(), parquet::Parquet::open(file, input)?, options, state),
         #[cfg(not(feature = "parquet"))]
-        Opened::Parquet(_) => Err(Error::input(
-            file,
-            None,
-            "this build of foretell cannot read Parquet",
-            "build it with the feature parquet, or convert the file to CSV",
-        )),
+        Opened::Parquet(_) => Err(no_parquet(path)),
+    }
+}
+
+/// A table with its rows in order.
+fn arranged(file: &str, table: Box<dyn Table>, schema: &Schema) -> Result<Box<dyn Table>> {
+    Ok(if schema.arranges() { Box::new(Frame::arrange(file, table, schema)?) } else { table })
+}
+
+/// The table of a file.
+fn open_as_written(path: &Path) -> Result<Box<dyn Table>> {
+    Ok(match input::open(path)? {
+        Opened::Csv(input) => Box::new(csv::Csv::open(input)?),
+        Opened::JsonLines(input) => Box::new(jsonl::JsonLines::open(input)?),
+        #[cfg(feature = "parquet")]
+        Opened::Parquet(input) => Box::new(parquet::Parquet::open(path.display().to_string(), input)?),
+        #[cfg(not(feature = "parquet"))]
+        Opened::Parquet(_) => return Err(no_parquet(path)),
+    })
+}
+
+#[cfg(not(feature = "parquet"))]
+fn no_parquet(path: &Path) -> Error {
+    Error::input(
+        path.display().to_string(),
+        None,
+        "this build of foretell cannot read Parquet",
+        "build it with the feature parquet, or convert the file to CSV",
+    )
+}
+
+/// The episodes of a table, row by row, or with its rows in memory where they must be put in order.
+fn source(file: String, table: impl Table + 'static, options: &ReadOptions, state: &mut ReadState) -> Result<Box<dyn Source>> {
+    match options.schema.arranges() {
+        true => {
+            let frame = Frame::arrange(&file, table, &options.schema)?;
+            Ok(Box::new(Episodes::new(file, frame, options, state)?))
+        }
+        false => Ok(Box::new(Episodes::new(file, table, options, state)?)),
     }
 }

@@ -90,7 +90,7 @@ fn is_pattern(part: Component<'_>) -> bool {
 
 /// Whether a name fits a pattern of `*` (anything), `?` (one character), `[a-z]` and `[!a-z]` (one
 /// of these, none of them).
-fn fits(pattern: &[char], name: &[char]) -> bool {
+pub(super) fn fits(pattern: &[char], name: &[char]) -> bool {
     match pattern {
         [] => name.is_empty(),
         ['*', rest @ ..] => (0..=name.len()).any(|skipped| fits(rest, &name[skipped..])),

@@ -2,7 +2,9 @@
 
 use serde::Serialize;
 
-use super::table::{Columns, Table};
+use super::columns::Columns;
+use super::schema::Schema;
+use super::table::Table;
 
 /// Notes of a reader: no errors, but the user should know.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -47,7 +49,7 @@ impl Notes {
         );
         say(
             self.unsure_timing,
-            "each row's observation is read as what followed its action; if the action was chosen on it, shift it by one row"
+            "each row's observation is read as what followed its action; if the action was chosen on it, shift observations (`shift_observation`)"
                 .into(),
         );
         say(!self.ignored_columns.is_empty(), format!("columns not read: {}", self.ignored_columns.join(", ")));
@@ -55,14 +57,15 @@ impl Notes {
     }
 
     /// Notes how the columns of a table are read.
-    pub(super) fn add_columns(&mut self, table: &impl Table, columns: &Columns) {
+    pub(super) fn add_columns(&mut self, table: &impl Table, columns: &Columns, schema: &Schema) {
         let name = |column: usize| table.columns()[column].as_str();
         for (role, used) in columns.roles() {
             let names: Vec<_> = used.iter().map(|&column| name(column)).collect();
             add(&mut self.columns, format!("{role} ← {}", names.join(", ")));
             self.done_as_terminated |= role == "terminated" && names.iter().any(|name| name.to_lowercase().starts_with("done"));
         }
-        for &column in &columns.ignored {
+        let sort = schema.sort.as_deref().unwrap_or_default();
+        for &column in columns.ignored.iter().filter(|&&column| !sort.iter().any(|by| by == name(column))) {
             add(&mut self.ignored_columns, name(column).to_string());
         }
         self.unsure_timing |= columns.unsure_timing;

@@ -76,7 +76,7 @@ mod tests {
         let mut steps = vec![ActionObservation::new(0, 0); rewards.len()];
         steps.last_mut().unwrap().observation = Observation(1);
         let rewards = rewards.iter().copied().map(Some).collect();
-        (alphabet, Trajectory { steps, rewards, action_probabilities: vec![], end: End::Terminated })
+        (alphabet, Trajectory { steps, rewards, action_probabilities: vec![], end: End::Terminated, about: Default::default() })
     }
 
     #[test]

@@ -1,22 +1,13 @@
 //! Reading one row of a table.
 
 use super::cell::{Cell, Problem, SEPARATOR};
+use super::columns::Columns;
+use super::elapsed::Elapsed;
 use super::parse_cache::{ParseCache, Parsed};
-use super::table::{Columns, Observed, Part, Table};
+use super::schema::Schema;
+use super::symbols::{Symbols, is_missing};
+use super::table::{Table, read};
 use crate::data::{Action, Alphabet, End, Observation};
-
-/// Reads a cell of a column, or of no column.
-#[inline(always)]
-pub(super) fn read<'t, R>(
-    table: &'t impl Table,
-    column: Option<usize>,
-    how: impl FnOnce(Cell<'t>) -> Result<R, Problem>,
-) -> Result<R, Problem> {
-    match column {
-        None => how(Cell::Absent),
-        Some(column) => how(table.cell(column)).map_err(|problem| problem.of(&table.columns()[column])),
-    }
-}
 
 /// Reads a flag; false without a column.
 #[inline(always)]
@@ -49,22 +40,53 @@ pub(super) struct RowReader {
     rewards: ParseCache<Option<f64>>,
 }
 
+/// What was read as the observation of a row.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Seen {
+    Symbol(Observation),
+    /// The observation is missing; where only some of its parts are, its name with `?` for these.
+    Missing(Option<Box<str>>),
+}
+
 impl RowReader {
-    /// The action of a row.
+    /// The action of a row. With an elapsed time, that is part of it; `before` is the time of the
+    /// row before.
     #[inline(always)]
-    pub fn action(&mut self, table: &impl Table, column: usize, alphabet: &Alphabet) -> Result<Action, Problem> {
+    pub fn action(
+        &mut self,
+        table: &impl Table,
+        from: &Symbols,
+        elapsed: Option<(&Elapsed, Option<f64>, f64)>,
+        context: (&Alphabet, &Schema),
+    ) -> Result<Action, Problem> {
+        let (alphabet, schema) = context;
         let RowReader { fresh, scratch, actions, .. } = self;
-        let intern = |cell: Cell<'_>| {
-            let name = cell.name(scratch)?;
-            Ok(match alphabet.action(name) {
-                Some(action) => Parsed::Cacheable(action.0),
-                None => Parsed::Temporary(alphabet.actions().len() as u32 + fresh.intern_action(name).0),
-            })
+        let mut intern = |name: &str| match alphabet.action(name) {
+            Some(action) => Parsed::Cacheable(action.0),
+            None => Parsed::Temporary(alphabet.actions().len() as u32 + fresh.intern_action(name).0),
         };
-        match actions.get(table.cell(column), intern) {
-            Ok(action) => Ok(Action(action)),
-            Err(problem) => Err(problem.of(&table.columns()[column])),
+        if let (Symbols::In(column), None) = (from, elapsed) {
+            let read = |cell: Cell<'_>| match is_missing(cell, schema) {
+                true => Err(missing_action(cell)),
+                false => Ok(intern(cell.name(scratch)?)),
+            };
+            return match actions.get(table.cell(*column), read) {
+                Ok(action) => Ok(Action(action)),
+                Err(problem) => Err(problem.of(&table.columns()[*column])),
+            };
         }
+        scratch.clear();
+        if !matches!((from, elapsed), (Symbols::Nothing, Some(_))) && from.push_name(table, schema, scratch)? > 0 {
+            let column = from.columns().into_iter().find(|&column| is_missing(table.cell(column), schema)).unwrap_or_default();
+            return Err(missing_action(table.cell(column)).of(&table.columns()[column]));
+        }
+        if let Some((elapsed, before, now)) = elapsed {
+            if !scratch.is_empty() {
+                scratch.push(SEPARATOR);
+            }
+            elapsed.push(before, now, scratch);
+        }
+        Ok(Action(intern(scratch).value()))
     }
 
     /// The observation of a row that ends the episode, or does not.
@@ -72,46 +94,80 @@ impl RowReader {
     pub fn observation(
         &mut self,
         table: &impl Table,
-        observed: &Observed,
+        from: &Symbols,
         end: Option<End>,
-        alphabet: &Alphabet,
-    ) -> Result<Observation, Problem> {
+        context: (&Alphabet, &Schema),
+    ) -> Result<Seen, Problem> {
+        /// In the cache, stands for a missing observation.
+        const MISSING: u32 = Observation::MISSING.0;
+        let (alphabet, schema) = context;
         let RowReader { fresh, scratch, observations, .. } = self;
-        let column = match observed {
-            Observed::In(column) => Some(*column),
-            Observed::Across(_) => None,
-        };
-        match (column, end) {
-            (Some(column), None | Some(End::Truncated)) => {
-                let intern = |cell: Cell<'_>| Ok(intern(cell.name(scratch)?, end, alphabet, fresh));
-                match observations.get(table.cell(column), intern) {
-                    Ok(observation) => Ok(Observation(observation)),
-                    Err(problem) => Err(problem.of(&table.columns()[column])),
-                }
-            }
-            _ => {
-                let name = read_observation(table, observed, scratch)?;
-                Ok(Observation(intern(name, end, alphabet, fresh).value()))
-            }
+        if let (Symbols::In(column), None | Some(End::Truncated)) = (from, end) {
+            let read = |cell: Cell<'_>| match is_missing(cell, schema) {
+                true => Ok(Parsed::Cacheable(MISSING)),
+                false => Ok(intern(cell.name(scratch)?, end, alphabet, fresh)),
+            };
+            return match observations.get(table.cell(*column), read) {
+                Ok(MISSING) => Ok(Seen::Missing(None)),
+                Ok(observation) => Ok(Seen::Symbol(Observation(observation))),
+                Err(problem) => Err(problem.of(&table.columns()[*column])),
+            };
         }
+        scratch.clear();
+        let missing = from.push_name(table, schema, scratch)?;
+        if end == Some(End::Terminated) && missing == from.parts() {
+            scratch.clear(); // that the episode ended is known, whatever was seen
+            scratch.push_str(ENDED);
+        } else if missing > 0 {
+            return Ok(Seen::Missing((missing < from.parts()).then(|| scratch.as_str().into())));
+        }
+        Ok(Seen::Symbol(Observation(intern(scratch, end, alphabet, fresh).value())))
+    }
+
+    /// The index that the observation at the end of an episode has or will have, where nothing but
+    /// the end was seen.
+    pub fn ended(&mut self, alphabet: &Alphabet) -> Observation {
+        Observation(intern(ENDED, Some(End::Terminated), alphabet, &mut self.fresh).value())
+    }
+
+    /// The index that an action has or will have.
+    pub fn action_named(&mut self, name: &str, alphabet: &Alphabet) -> Action {
+        let fresh = &mut self.fresh;
+        alphabet.action(name).unwrap_or_else(|| Action(alphabet.actions().len() as u32 + fresh.intern_action(name).0))
     }
 
     /// The reward of a row.
     #[inline(always)]
-    pub fn reward(&mut self, table: &impl Table, column: Option<usize>) -> Result<Option<f64>, Problem> {
+    pub fn reward(&mut self, table: &impl Table, column: Option<usize>, schema: &Schema) -> Result<Option<f64>, Problem> {
         let Some(column) = column else { return Ok(None) };
-        match self.rewards.get(table.cell(column), |cell| cell.reward().map(Parsed::Cacheable)) {
+        let read = |cell: Cell<'_>| match is_missing(cell, schema) {
+            true => Ok(Parsed::Cacheable(None)),
+            false => cell.reward().map(Parsed::Cacheable),
+        };
+        match self.rewards.get(table.cell(column), read) {
             Ok(reward) => Ok(reward),
             Err(problem) => Err(problem.of(&table.columns()[column])),
         }
     }
 
-    /// The name of an episode.
-    pub fn id(&mut self, table: &impl Table, column: usize) -> Result<&str, Problem> {
+    /// The name of an episode: the values of its columns, joined.
+    pub fn id(&mut self, table: &impl Table, columns: &[usize]) -> Result<&str, Problem> {
         self.scratch.clear();
-        read(table, Some(column), |cell| cell.push_name(&mut self.scratch))?;
+        for &column in columns {
+            if !self.scratch.is_empty() {
+                self.scratch.push(SEPARATOR);
+            }
+            read(table, Some(column), |cell| cell.push_name(&mut self.scratch))?;
+        }
         Ok(&self.scratch)
     }
+}
+
+/// The observation of a step that ended an episode, where nothing else was seen.
+const ENDED: &str = "end";
+
+fn missing_action(cell: Cell<'_>) -> Problem {
+    Problem::new(format!("{cell} is a missing action"), "give every row the action that was taken, or drop the row")
 }
 
 /// The index of an observation. A new one gets the index it will have once `fresh` is appended to
@@ -124,36 +180,5 @@ fn intern(name: &str, end: Option<End>, alphabet: &Alphabet, fresh: &mut Alphabe
     match known {
         Some(observation) => Parsed::Cacheable(observation.0),
         None => Parsed::Temporary(alphabet.observations().len() as u32 + intern(fresh, name).0),
-    }
-}
-
-/// The name of the observation of a row.
-fn read_observation<'s>(table: &impl Table, observed: &Observed, scratch: &'s mut String) -> Result<&'s str, Problem> {
-    scratch.clear();
-    match observed {
-        Observed::In(column) => read(table, Some(*column), |cell| cell.push_name(scratch))?,
-        Observed::Across(parts) => {
-            for part in parts {
-                if !scratch.is_empty() {
-                    scratch.push(SEPARATOR);
-                }
-                read(table, Some(part.column), |cell| push_part(cell, part, scratch))?;
-            }
-        }
-    }
-    Ok(scratch)
-}
-
-fn push_part(cell: Cell<'_>, part: &Part, name: &mut String) -> Result<(), Problem> {
-    name.push_str(&part.label);
-    let begin = name.len();
-    cell.push_name(name)?;
-    // otherwise (a|b, c) and (a, b|c) would be one symbol
-    match name[begin..].contains(SEPARATOR) {
-        true => Err(Problem::new(
-            format!("{:?} contains {SEPARATOR}", &name[begin..]),
-            "it joins the columns of an observation; replace it by another character",
-        )),
-        false => Ok(()),
     }
 }

@@ -1,8 +1,9 @@
 //! Statistics of a log, and what looks wrong with it.
 
 use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashSet, FxHasher};
 use serde::Serialize;
 
 use super::{Logs, Notes};
@@ -28,6 +29,14 @@ pub struct Summary {
     pub episodes_with_several_actions: u64,
     /// Number of different action–observation pairs.
     pub distinct_pairs: u64,
+    /// Steps whose observation is missing.
+    pub missing_observations: u64,
+    /// Episodes of several steps that are exact copies of others.
+    pub copies: u64,
+    /// The action whose probability `action_prob` seems to be in every row, rather than that of the
+    /// action taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probability_of: Option<String>,
     /// Symbols with few occurrences.
     pub rare: RareSymbols,
     /// The rewards.
@@ -143,11 +152,26 @@ impl Summary {
             let short = self.lengths.is_some_and(|lengths| lengths.median == 1);
             say(short, "at least half of the episodes have one step: is the episode column right?".into());
         }
-        if let Some(p) = self.propensities.filter(Propensities::misses_actions) {
+        say(
+            self.copies > 0,
+            format!("{} episodes of {LONG} or more steps are exact copies of others: were logs joined twice?", self.copies),
+        );
+        if let Some(action) = &self.probability_of {
+            findings.push(format!(
+                "action_prob seems to be the probability of the action {action:?} in every row, not that of the action taken: \
+                 with 1 − p in the other rows, the mean of 1/p is about the number of actions; write it so"
+            ));
+        } else if let Some(p) = self.propensities.filter(Propensities::misses_actions) {
             findings.push(format!(
                 "weights 1/(|A|·π) have mean {:.2}, not 1: the policy never takes some actions, or action_prob is wrong; \
                  the effects of actions that were never taken cannot be learned",
                 p.mean_weight
+            ));
+        }
+        if let Some(p) = self.propensities.filter(|p| p.are_wrong() && self.probability_of.is_none()) {
+            findings.push(format!(
+                "weights 1/(|A|·π) have mean {:.2} ± {:.2}, not 1: action_prob is not the probability of the action taken",
+                p.mean_weight, p.mean_weight_error
             ));
         }
         findings.extend(self.notes.sentences());
@@ -155,6 +179,8 @@ impl Summary {
     }
 
     fn find_in_symbols(&self, say: &mut impl FnMut(bool, String)) {
+        let missing = self.missing_observations;
+        say(missing > 0, format!("{missing} of {} observations are missing: they are marginalised", self.steps));
         if let [only] = &self.actions[..] {
             say(true, format!("there is one action, {:?}: the effects of actions cannot be learned", only.name));
         }
@@ -180,11 +206,14 @@ impl Summary {
         );
         say(
             self.rare.count * 2 > symbols && symbols > 10,
-            "most symbols are rare: group or discretise the observations, or log more".into(),
+            format!("most symbols are rare: {}, or log more", widest_part(&names)),
         );
         let decimal =
             names.iter().filter(|name| name.contains('.') && name.parse::<f64>().is_ok_and(|x| x.fract() != 0.0)).count();
-        say(decimal * 2 > names.len(), "most observations look like measurements, not symbols: discretise them first".into());
+        say(
+            decimal * 2 > names.len(),
+            "most observations look like measurements, not symbols: divide them into bins (`bins`)".into(),
+        );
     }
 
     fn find_in_rewards(&self, say: &mut impl FnMut(bool, String)) {
@@ -199,12 +228,33 @@ impl Summary {
     }
 }
 
+/// What to do about observations that take too many values: the column with the most of them.
+fn widest_part(names: &[&String]) -> String {
+    let mut values: BTreeMap<&str, FxHashSet<&str>> = BTreeMap::new();
+    for part in names.iter().flat_map(|name| name.split('|')) {
+        if let Some((column, value)) = part.split_once('=') {
+            values.entry(column).or_default().insert(value);
+        }
+    }
+    match values.iter().max_by_key(|(_, values)| values.len()).filter(|_| values.len() > 1) {
+        Some((column, values)) => format!("divide column {column} into fewer bins, it has {} values", values.len()),
+        None => "divide the observations into bins (`bins`)".into(),
+    }
+}
+
 impl RareSymbols {
     fn listed(&self) -> String {
         let dots = if self.count as usize > self.examples.len() { ", …" } else { "" };
         format!("{}{dots}", self.examples.join(", "))
     }
 }
+
+/// Shorter episodes may well be the same by chance.
+const LONG: usize = 10;
+/// Episodes that are compared for copies at most.
+const MOST_DIGESTS: usize = 1 << 20;
+/// Relative deviation of the mean of 1/p from the number of actions that is taken for none.
+const ABOUT: f64 = 0.1;
 
 /// The counts behind a [`Summary`].
 #[derive(Default)]
@@ -216,7 +266,13 @@ struct Tally {
     actions: Vec<u64>,
     observations: Vec<u64>,
     pairs: FxHashSet<ActionObservation>,
+    missing: u64,
     steps: u64,
+    /// Digests of long episodes, and how many of them are copies.
+    digests: FxHashSet<u64>,
+    copies: u64,
+    /// Of each of the first two actions: Σ 1/p and Σ 1/(1 − p) over its steps.
+    inverse: [[f64; 2]; 2],
     overlap: Overlap,
     rewards: u64,
     reward_sum: f64,
@@ -231,9 +287,24 @@ impl Tally {
         self.steps += length;
         self.terminated += u64::from(trajectory.end == End::Terminated);
         self.overlap.add(trajectory);
+        if trajectory.steps.len() >= LONG && self.digests.len() < MOST_DIGESTS {
+            let mut hasher = FxHasher::default();
+            trajectory.steps.hash(&mut hasher);
+            self.copies += u64::from(!self.digests.insert(hasher.finish()));
+        }
+        for (ao, p) in trajectory.steps.iter().zip(&trajectory.action_probabilities) {
+            if let Some([of, other]) = self.inverse.get_mut(ao.action.index()) {
+                *of += 1.0 / p;
+                *other += 1.0 / (1.0 - p);
+            }
+        }
         self.with_several_actions += u64::from(trajectory.steps.windows(2).any(|pair| pair[0].action != pair[1].action));
         for &step in &trajectory.steps {
             count(&mut self.actions, step.action.0);
+            if step.observation.is_missing() {
+                self.missing += 1;
+                continue;
+            }
             count(&mut self.observations, step.observation.0);
             self.pairs.insert(step);
         }
@@ -269,6 +340,9 @@ impl Tally {
             terminated: share(self.terminated, episodes).unwrap_or(0.0),
             episodes_with_several_actions: self.with_several_actions,
             distinct_pairs: self.pairs.len() as u64,
+            missing_observations: self.missing,
+            copies: self.copies,
+            probability_of: self.probability_of(alphabet),
             rare: rare(alphabet, &actions, &observations),
             actions,
             observations,
@@ -283,6 +357,20 @@ impl Tally {
             first_skipped: None,
             notes: Notes::default(),
             findings: Vec::new(),
+        }
+    }
+
+    /// The action whose probability the logs contain in every row, if that explains them and the
+    /// probability of the action taken does not: E[1/π(a)] is the number of actions.
+    fn probability_of(&self, alphabet: &Alphabet) -> Option<String> {
+        let [first, second] = alphabet.actions() else { return None };
+        let steps = self.steps as f64;
+        let is_two = |sum: f64| (sum / steps / 2.0 - 1.0).abs() < ABOUT;
+        let [[p, other_p], [q, other_q]] = self.inverse;
+        match (is_two(p + q), is_two(p + other_q), is_two(q + other_p)) {
+            (false, true, false) => Some(first.clone()),
+            (false, false, true) => Some(second.clone()),
+            _ => None,
         }
     }
 
@@ -343,7 +431,13 @@ mod tests {
                 observation: alphabet.intern_observation(o),
             });
             let rewards = (0..episode.len()).map(|r| Some(r as f64)).collect();
-            Trajectory { steps: steps.collect(), rewards, action_probabilities: vec![], end: End::Truncated }
+            Trajectory {
+                steps: steps.collect(),
+                rewards,
+                action_probabilities: vec![],
+                end: End::Truncated,
+                about: Default::default(),
+            }
         };
         let trajectories = episodes.iter().map(&mut trajectory).collect();
         Summary::of(&Logs::memory(alphabet, trajectories)).unwrap().findings
@@ -376,7 +470,13 @@ mod tests {
         let of = |probabilities: &[f64]| {
             let n = probabilities.len();
             let action_probabilities = probabilities.to_vec();
-            let z = Trajectory { steps: vec![step; n], rewards: vec![None; n], action_probabilities, end: End::Truncated };
+            let z = Trajectory {
+                steps: vec![step; n],
+                rewards: vec![None; n],
+                action_probabilities,
+                end: End::Truncated,
+                about: Default::default(),
+            };
             Summary::of(&Logs::memory(alphabet.clone(), vec![z])).unwrap().propensities.unwrap()
         };
         let uniform = of(&[0.25; 4]);

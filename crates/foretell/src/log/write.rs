@@ -12,8 +12,11 @@ use flate2::write::GzEncoder;
 use serde::Serialize;
 
 #[cfg(feature = "parquet")]
+pub(super) use self::parquet::AnyParquet;
+#[cfg(feature = "parquet")]
 use self::parquet::ParquetRows;
 use super::input::{Format, Kind};
+use super::schema::MISSING;
 use crate::data::{Alphabet, End, Trajectory};
 use crate::error::{Error, Result};
 use crate::store::AtomicFile;
@@ -34,13 +37,29 @@ pub struct Writer {
     with_probabilities: bool,
 }
 
+/// Starts a file in the format of its extension.
+pub(super) fn create(path: &Path) -> Result<(Format, Output)> {
+    let Kind { format: Some(format), gzip } = Kind::of(path) else { return Err(no_format(path)) };
+    if format == Format::Parquet && gzip {
+        return Err(no_format(path));
+    }
+    check(format)?;
+    let file = Sink::File(AtomicFile::create(path)?);
+    let output = match gzip {
+        true => Output::Gzip(GzEncoder::new(file, Compression::default())),
+        false => Output::Plain(file),
+    };
+    Ok((format, output))
+}
+
 /// One row, as it is written.
 #[derive(Clone, Copy, Serialize)]
 pub(super) struct Row<'a> {
     pub episode_id: i64,
     pub step: i64,
     pub action: &'a str,
-    pub observation: &'a str,
+    /// `None` where it is missing.
+    pub observation: Option<&'a str>,
     pub reward: Option<f64>,
     pub terminated: bool,
     pub truncated: bool,
@@ -67,16 +86,7 @@ impl Writer {
     /// `.gz`) or `.parquet`.
     pub fn create(path: impl AsRef<Path>) -> Result<Writer> {
         let path = path.as_ref();
-        let Kind { format: Some(format), gzip } = Kind::of(path) else { return Err(no_format(path)) };
-        if format == Format::Parquet && gzip {
-            return Err(no_format(path));
-        }
-        check(format)?;
-        let file = Sink::File(AtomicFile::create(path)?);
-        let output = match gzip {
-            true => Output::Gzip(GzEncoder::new(file, Compression::default())),
-            false => Output::Plain(file),
-        };
+        let (format, output) = create(path)?;
         Ok(Writer::new(path.to_path_buf(), format, output))
     }
 
@@ -98,7 +108,7 @@ impl Writer {
 
     /// Writes one trajectory, as the next episode.
     pub fn write(&mut self, alphabet: &Alphabet, trajectory: &Trajectory) -> Result<()> {
-        let Trajectory { steps, rewards, action_probabilities, end } = trajectory;
+        let Trajectory { steps, rewards, action_probabilities, end, .. } = trajectory;
         self.validate(alphabet, trajectory)?;
         self.begin(!action_probabilities.is_empty())?;
         let Some(rows) = &mut self.rows else { return Ok(()) };
@@ -108,7 +118,7 @@ impl Writer {
                 episode_id: self.episodes,
                 step: t as i64,
                 action: alphabet.action_name(step.action),
-                observation: &alphabet.symbol(step.observation).name,
+                observation: (!step.observation.is_missing()).then(|| &*alphabet.symbol(step.observation).name),
                 reward: rewards[t],
                 terminated: is_last && *end == End::Terminated,
                 truncated: is_last && *end == End::Truncated,
@@ -124,11 +134,7 @@ impl Writer {
     pub fn finish(mut self) -> Result<()> {
         self.begin(false)?;
         let Some(rows) = self.rows.take() else { return Ok(()) };
-        let sink = rows.finish().map_err(Error::io("write", &self.path))?;
-        match sink {
-            Sink::File(file) => file.commit(),
-            Sink::Stream(mut stream) => stream.flush().map_err(Error::io("write", &self.path)),
-        }
+        rows.finish().map_err(Error::io("write", &self.path))?.commit(&self.path)
     }
 
     /// Writes the header, before the first row.
@@ -160,7 +166,12 @@ impl Writer {
         }
         let (actions, observations) = (alphabet.actions(), alphabet.observations());
         for (step, reward) in steps.iter().zip(rewards) {
+            let missing = step.observation.is_missing();
             match (actions.get(step.action.index()), observations.get(step.observation.index())) {
+                (Some(action), None) if missing && !action.is_empty() => {}
+                (Some(action), Some(symbol)) if MISSING.contains(&&**action) || MISSING.contains(&&*symbol.name) => {
+                    return refuse(format!("{action:?} or {:?} would be read as a missing value", symbol.name));
+                }
                 (Some(action), Some(symbol)) if action.is_empty() || symbol.name.is_empty() => {
                     return refuse("a name is empty".into());
                 }
@@ -203,19 +214,19 @@ impl Rows {
         }
     }
 
-    fn finish(self) -> io::Result<Sink> {
+    fn finish(self) -> io::Result<Output> {
         match self {
-            Rows::Csv { rows, .. } => rows.into_inner().map_err(|error| error.into_error())?.finish(),
-            Rows::JsonLines(output) => output.finish(),
+            Rows::Csv { rows, .. } => rows.into_inner().map_err(|error| error.into_error()),
+            Rows::JsonLines(output) => Ok(output),
             #[cfg(feature = "parquet")]
-            Rows::Parquet(rows) => rows.finish()?.finish(),
+            Rows::Parquet(rows) => rows.finish(),
         }
     }
 }
 
 /// The error behind a CSV error; the crate's own conversion would hide its kind, as that of a
 /// closed pipe.
-fn csv_error(error: csv::Error) -> io::Error {
+pub(super) fn csv_error(error: csv::Error) -> io::Error {
     match error.into_kind() {
         csv::ErrorKind::Io(error) => error,
         other => io::Error::other(format!("{other:?}")),
@@ -226,7 +237,7 @@ fn write_csv(rows: &mut csv::Writer<Output>, scratch: &mut String, row: Row<'_>)
     write_number(rows, scratch, row.episode_id)?;
     write_number(rows, scratch, row.step)?;
     rows.write_field(row.action)?;
-    rows.write_field(row.observation)?;
+    rows.write_field(row.observation.unwrap_or_default())?;
     match row.reward {
         Some(reward) => write_number(rows, scratch, reward)?,
         None => rows.write_field("")?,
@@ -260,10 +271,15 @@ pub(super) enum Sink {
 }
 
 impl Output {
-    fn finish(self) -> io::Result<Sink> {
-        match self {
-            Output::Plain(sink) => Ok(sink),
-            Output::Gzip(gzip) => gzip.finish(),
+    /// Completes the compression and moves a file to its path.
+    pub fn commit(self, path: &Path) -> Result<()> {
+        let sink = match self {
+            Output::Plain(sink) => sink,
+            Output::Gzip(gzip) => gzip.finish().map_err(Error::io("write", path))?,
+        };
+        match sink {
+            Sink::File(file) => file.commit(),
+            Sink::Stream(mut stream) => stream.flush().map_err(Error::io("write", path)),
         }
     }
 

@@ -6,6 +6,7 @@ mod per_step;
 mod sparse;
 mod svd;
 pub(crate) mod brand;
+pub(crate) mod cluster;
 
 pub(crate) use per_step::{PerStep, PerStepMean};
 pub(crate) use sparse::{Linear, Matrix, SparseMatrix, SparseRows};

@@ -1,6 +1,7 @@
 //! Models as safetensors files.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +13,7 @@ use super::params::LearnParams;
 use super::predictor::{Ensemble, Model, Origin, Predictor};
 use crate::data::{ActionObservation, Alphabet};
 use crate::error::{Error, Result};
+use crate::log::Schema;
 use crate::store;
 use crate::store::tensors::{self, Array, Arrays, Kind};
 
@@ -39,6 +41,8 @@ struct Header {
     ensemble: Option<[usize; 2]>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     encoding: Option<String>,
+    #[serde(default, skip_serializing_if = "Schema::is_empty")]
+    schema: Schema,
 }
 
 /// The part of a header about a mixture.
@@ -93,6 +97,7 @@ impl Model {
             mixture: self.mixture().map(mixture_header),
             ensemble: ensemble.map(|ensemble| [ensemble.members.len(), ensemble.halves.len()]),
             encoding: origin.encoding.clone(),
+            schema: (*origin.schema).clone(),
         };
         let mut arrays = self.linear().map(linear_arrays).unwrap_or_default();
         let pairs: Vec<u32> = origin.pairs.iter().flat_map(|ao| [ao.action.0, ao.observation.0]).collect();
@@ -126,7 +131,8 @@ impl Model {
     /// Reads a model from the bytes of a safetensors file; `file` is named in errors.
     pub fn from_bytes(bytes: &[u8], file: &str) -> Result<Model> {
         let (header, arrays): (Header, _) = Arrays::open(MODEL, bytes, file)?;
-        let Header { params, alphabet, episodes, steps, skipped, ngram_length, refined, mixture, ensemble, encoding } = header;
+        let Header { params, alphabet, episodes, steps, skipped, ngram_length, refined, mixture, ensemble, encoding, schema } =
+            header;
         let pairs = arrays.u32s("pairs")?;
         let pairs: Vec<_> = pairs.chunks_exact(2).map(|ao| ActionObservation::new(ao[0], ao[1])).collect();
         let pair_counts = arrays.sized("pair_counts", arrays.u64s("pair_counts")?, pairs.len())?;
@@ -154,7 +160,7 @@ impl Model {
             None => alone,
         };
         let ngram = ngram(&arrays, ngram_length, alphabet.observations().len())?;
-        let origin = Origin { params, episodes, steps, skipped, pairs, pair_counts, encoding };
+        let origin = Origin { params, episodes, steps, skipped, pairs, pair_counts, encoding, schema: Arc::new(schema) };
         Ok(Model::new(alphabet, origin, ngram, predictor))
     }
 }

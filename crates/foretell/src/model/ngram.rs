@@ -176,7 +176,17 @@ impl Level {
     /// Counts the steps `range` of an episode, whose fingerprints are `pairs`.
     fn add(&mut self, f: &Fingerprints, steps: &[ActionObservation], pairs: &[u64], range: Range<usize>) {
         // After t steps, preceded by the start, a context can have up to t + 1 pairs.
-        for t in range.start.max(self.length.saturating_sub(1))..range.end {
+        let begin = range.start.max(self.length.saturating_sub(1));
+        let is_missing = |step: &ActionObservation| step.observation.is_missing();
+        // The first step whose context reaches no further back than the last missing observation.
+        let mut complete = steps[..begin.min(steps.len())].iter().rposition(is_missing).map_or(0, |last| last + 1 + self.length);
+        for t in begin..range.end {
+            if is_missing(&steps[t]) {
+                complete = t + 1 + self.length;
+            }
+            if t < complete {
+                continue;
+            }
             let past = pairs[..t].iter().rev().copied().chain([START]).take(self.length);
             let context = past.fold(bare(f, steps[t].action), extend);
             if begins_with_zeros(context, self.zeros) {
@@ -317,7 +327,13 @@ mod tests {
 
     fn episode(symbols: &[u32]) -> Episodes {
         let steps: Vec<_> = symbols.iter().map(|&o| ActionObservation::new(0, o)).collect();
-        let z = Trajectory { rewards: vec![None; steps.len()], steps, action_probabilities: vec![], end: End::Truncated };
+        let z = Trajectory {
+            rewards: vec![None; steps.len()],
+            steps,
+            action_probabilities: vec![],
+            end: End::Truncated,
+            about: Default::default(),
+        };
         let mut episodes = Episodes::default();
         episodes.push(&z, 1.0).unwrap();
         episodes

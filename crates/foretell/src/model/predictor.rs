@@ -1,5 +1,7 @@
 //! A learned model: its origin, and its predictor.
 
+use std::sync::Arc;
+
 use super::latent::Latent;
 use super::linear::Linear;
 use super::mixture::Mixture;
@@ -7,6 +9,7 @@ use super::ngram::NGram;
 use super::params::{LearnParams, Weighting};
 use crate::data::{Action, ActionObservation, Alphabet, Fingerprints, Observation, ObservationSymbol};
 use crate::error::Result;
+use crate::log::Schema;
 
 /// The predictor of a model. A new kind is a variant here, a file beside this one, and one in
 /// `filter/`.
@@ -62,6 +65,8 @@ pub struct Origin {
     /// How symbols were computed from measurements, as an opaque text of the caller that is stored
     /// with the model.
     pub encoding: Option<String>,
+    /// What the columns of the logs meant, with the cells of measured ones.
+    pub schema: Arc<Schema>,
 }
 
 /// A learned model. It carries its alphabet and parameters and no reference to its training data.
@@ -218,6 +223,12 @@ impl Model {
     /// The model with another [`encoding`](Origin::encoding).
     pub fn with_encoding(mut self, encoding: Option<String>) -> Model {
         self.origin.encoding = encoding;
+        self
+    }
+
+    /// The model with another [`schema`](Origin::schema).
+    pub fn with_schema(mut self, schema: Arc<Schema>) -> Model {
+        self.origin.schema = schema;
         self
     }
 

@@ -27,7 +27,7 @@ impl Comparison {
     pub(super) fn of(model: &Model, episodes: &[Trajectory], longest: usize) -> Option<Comparison> {
         let steps: usize = episodes.iter().map(|z| z.steps.len()).sum();
         let symbols = model.alphabet().observations().len();
-        let is_known = |z: &Trajectory| z.steps.iter().all(|ao| ao.observation.index() < symbols);
+        let is_known = |z: &Trajectory| z.steps.iter().all(|ao| ao.observation.is_missing() || ao.observation.index() < symbols);
         if (model.origin().episodes, model.origin().steps) != (episodes.len() as u64, steps as u64)
             || !episodes.iter().all(is_known)
         {
@@ -73,8 +73,9 @@ fn by_ngram(ngram: &NGram, fingerprints: &Fingerprints, symbols: usize, length: 
     for &ao in &z.steps {
         p.fill(1.0 / symbols as f64);
         ngram.smooth(fingerprints, &past, usize::MAX, ao.action, &mut p);
-        sum += p[ao.observation.index()].max(LEAST).ln();
-        past.push(fingerprints, ao);
+        let is_seen = !ao.observation.is_missing();
+        sum += if is_seen { p[ao.observation.index()].max(LEAST).ln() } else { 0.0 };
+        past.push_if(is_seen, fingerprints, ao);
     }
     sum
 }

@@ -11,6 +11,7 @@ use super::tree_q::{Ensembles, TreeQ};
 use super::window::{Recent, WindowArrays, WindowQ};
 use crate::data::{Action, Alphabet};
 use crate::error::{Error, Result};
+use crate::log::Schema;
 use crate::model::Model;
 use crate::pomdp::solve::AlphaVector;
 use crate::store;
@@ -28,6 +29,8 @@ struct Header {
     trees: Option<Trees>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     encoding: Option<String>,
+    #[serde(default, skip_serializing_if = "Schema::is_empty")]
+    schema: Schema,
 }
 
 /// The part of the header about trees.
@@ -71,15 +74,20 @@ impl Plan {
         if let Some(model) = &self.model {
             arrays.push(Array::bytes("model", model.to_bytes()));
         }
-        let header =
-            Header { params: self.params.clone(), alphabet: self.alphabet.clone(), trees, encoding: self.encoding.clone() };
+        let header = Header {
+            params: self.params.clone(),
+            alphabet: self.alphabet.clone(),
+            trees,
+            encoding: self.encoding.clone(),
+            schema: (*self.schema).clone(),
+        };
         tensors::to_bytes(POLICY, header, &arrays)
     }
 
     /// Reads a plan from the bytes of a safetensors file; `file` is named in errors.
     pub fn from_bytes(bytes: &[u8], file: &str) -> Result<Plan> {
         let (header, arrays): (Header, _) = Arrays::open(POLICY, bytes, file)?;
-        let Header { params, alphabet, trees, encoding } = header;
+        let Header { params, alphabet, trees, encoding, schema } = header;
         params.validate().map_err(|e| arrays.damaged(&e.to_string()))?;
         let model = match params.state {
             StateKind::Last => None,
@@ -95,7 +103,7 @@ impl Plan {
             (Planner::Qmdp | Planner::FastInformed | Planner::PointBased, _, None) => Q::Vectors(read_vectors(&arrays)?),
             _ => return Err(mismatch()),
         };
-        let plan = Plan { params, alphabet, model, encoding, q: Arc::new(q), stopped: None };
+        let plan = Plan { params, alphabet, model, encoding, schema: Arc::new(schema), q: Arc::new(q), stopped: None };
         if plan.is_whole() { Ok(plan) } else { Err(mismatch()) }
     }
 

@@ -182,7 +182,7 @@ mod tests {
                     break;
                 }
             }
-            Trajectory { steps, rewards, action_probabilities: vec![], end }
+            Trajectory { steps, rewards, action_probabilities: vec![], end, about: Default::default() }
         };
         (0..200).map(|_| walk()).collect()
     }

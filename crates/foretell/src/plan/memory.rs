@@ -37,8 +37,8 @@ impl Codes {
     }
 
     fn write(&self, ao: ActionObservation, out: &mut [f64]) {
-        let first = ao.observation.index() * self.width;
-        match self.table.get(first..first + self.width) {
+        let first = ao.observation.index().saturating_mul(self.width);
+        match self.table.get(first..first.saturating_add(self.width)) {
             Some(code) => out.copy_from_slice(code),
             None => out.fill(0.0),
         }

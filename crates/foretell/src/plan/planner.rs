@@ -17,7 +17,7 @@ use super::visits::Visits;
 use super::window::{Recent, WindowFit, WindowQ};
 use crate::data::{Action, Alphabet, End, Trajectory};
 use crate::error::{Error, Result};
-use crate::log::Logs;
+use crate::log::{Logs, Schema};
 use crate::math::Mean;
 use crate::model::{Latent, Model, PredictiveState};
 use crate::parameters;
@@ -186,6 +186,8 @@ pub struct Plan {
     pub(super) model: Option<Arc<Model>>,
     /// The model's encoding; also present in a plan without a model.
     pub(super) encoding: Option<String>,
+    /// What the columns of the logs meant.
+    pub(super) schema: Arc<Schema>,
     pub(super) q: Arc<Q>,
     /// `None` in a plan read from a file.
     pub(super) stopped: Option<StopReason>,
@@ -344,6 +346,7 @@ impl Plan {
         Plan {
             alphabet: model.alphabet().clone(),
             encoding: model.origin().encoding.clone(),
+            schema: model.origin().schema.clone(),
             model: (params.state != StateKind::Last).then(|| Arc::new(model.clone())),
             params,
             q: Arc::new(q),
@@ -374,6 +377,11 @@ impl Plan {
     /// How symbols were computed from measurements; see [`Origin::encoding`](crate::model::Origin).
     pub fn encoding(&self) -> Option<&str> {
         self.encoding.as_deref()
+    }
+
+    /// What the columns of the logs meant; see [`Origin::schema`](crate::model::Origin).
+    pub fn schema(&self) -> &Arc<Schema> {
+        &self.schema
     }
 
     /// Its states along episodes over its alphabet.

@@ -69,6 +69,7 @@ mod tests {
             rewards: vec![Some(0.0)],
             action_probabilities: vec![],
             end: End::Truncated,
+            about: Default::default(),
         };
         let episodes: Vec<_> = (0..80).map(episode).collect();
         let steps = Steps::of(&alphabet, &episodes).unwrap();

@@ -34,12 +34,17 @@ impl BeliefState {
         }
     }
 
-    /// Takes one step into account and returns its probability, P(o ‖ a).
+    /// Takes one step into account and returns its probability, P(o ‖ a): 1 if its observation is
+    /// missing.
     ///
     /// If that is 0, the model is refuted: the belief becomes the prediction before `o` over the
     /// states that do not end the episode (or stays unchanged if there are none), and
     /// [`lost`](Self::lost) increases.
     pub fn update(&mut self, pomdp: &Pomdp, ao: ActionObservation) -> f64 {
+        if ao.observation.is_missing() {
+            self.update_missing(pomdp, ao.action);
+            return 1.0;
+        }
         let (a, o) = (ao.action, ao.observation.index());
         predict(pomdp, &self.state, a, &mut self.next);
         let total = observation_probability(pomdp, &self.next, a, o);

@@ -15,6 +15,7 @@ mod tables;
 mod learned;
 mod cassandra;
 mod belief;
+mod viterbi;
 mod environment;
 mod qmdp;
 pub mod solve;

@@ -73,7 +73,7 @@ impl PairRewards {
         data.each(|_, episodes| {
             for z in episodes {
                 for (ao, reward) in z.steps.iter().zip(&z.rewards) {
-                    let Some(reward) = *reward else { continue };
+                    let Some(reward) = reward.filter(|_| ao.observation.index() < symbols) else { continue };
                     let pair = &mut pairs[ao.action.index() * symbols + ao.observation.index()];
                     *pair = (pair.0.min(reward), pair.1.max(reward));
                 }

@@ -4,12 +4,12 @@
 use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 
-use super::cluster;
 use super::data::Data;
 use super::latent::{HardCounts, Latent};
 use super::layout::{Layout, MODES, START, Triple};
 use crate::data::{ActionObservation, Trajectory};
 use crate::error::{Error, Result};
+use crate::math::cluster;
 use crate::model::{Candidate, Linear, Model, PredictiveState, StateLayout};
 use crate::rng::Seed;
 use crate::system::{Filter, Track};
@@ -31,23 +31,31 @@ pub(super) struct FirstLook {
     triples: FxHashSet<Triple>,
     /// How often each symbol was seen in training episodes.
     seen: Vec<f64>,
+    /// The symbols that agree with each incomplete observation.
+    patterns: Vec<Vec<u32>>,
     /// A sample of episodes with the predictive state after each step, concatenated.
     sample: Vec<(Vec<ActionObservation>, Vec<f32>)>,
 }
 
 impl FirstLook {
     /// Before the first episode.
-    fn new(model: &Model) -> Result<FirstLook> {
+    fn new(model: &Model, data: &Data<'_>) -> Result<FirstLook> {
         let symbols = model.alphabet().observations().len();
         let dim = model.linear().map(Linear::rank).ok_or_else(|| {
             Error::data("the model is not linear, and only linear models can be refined", "learn a linear model first")
         })?;
-        Ok(FirstLook { dim, triples: FxHashSet::default(), seen: vec![0.0; symbols], sample: Vec::new() })
+        Ok(FirstLook {
+            dim,
+            triples: FxHashSet::default(),
+            seen: vec![0.0; symbols],
+            patterns: data.patterns(),
+            sample: Vec::new(),
+        })
     }
 
     /// One pass over all episodes.
     pub(super) fn of(model: &Model, data: &Data<'_>) -> Result<FirstLook> {
-        let mut first_look = FirstLook::new(model)?;
+        let mut first_look = FirstLook::new(model, data)?;
         data.each(|first, episodes| first_look.add(model, data, first, episodes))?;
         Ok(first_look)
     }
@@ -82,13 +90,13 @@ impl FirstLook {
         let actions = alphabet.actions().len();
         let (layout, hard) = match candidate.layout {
             StateLayout::Modes => {
-                let layout = Layout::modes(alphabet, MODES);
+                let layout = Layout::modes(alphabet, MODES).with_patterns(&self.patterns);
                 check_size(layout.states, actions, layout.most_transitions(&self.triples))?;
                 let hard = self.modes_in_turn(&layout, seed.stream("modes"));
                 (layout, hard)
             }
             StateLayout::Owned | StateLayout::Auto => {
-                let layout = Layout::owned(alphabet, &self.seen, states);
+                let layout = Layout::owned(alphabet, &self.seen, states).with_patterns(&self.patterns);
                 check_size(layout.states, actions, layout.most_transitions(&self.triples))?;
                 let hard = self.owned(&layout, seed.stream("clusters"));
                 (layout, hard)
@@ -111,7 +119,7 @@ impl FirstLook {
         for (steps, states) in &self.sample {
             for (ao, state) in steps.iter().zip(states.chunks_exact(dim)) {
                 let o = ao.observation.index();
-                if layout.active[o].len() > 1 {
+                if o < points.len() && layout.active[o].len() > 1 {
                     points[o].extend_from_slice(state);
                 }
             }
@@ -121,7 +129,8 @@ impl FirstLook {
         let centres: Vec<Vec<f32>> = points.par_iter().enumerate().map(centres).collect();
         self.counts(dim, |ao, state| {
             let o = ao.observation.index();
-            let cluster = if centres[o].is_empty() { 0 } else { cluster::nearest(&centres[o], state) };
+            let known = centres.get(o).filter(|centres| !centres.is_empty());
+            let cluster = known.map_or(0, |centres| cluster::nearest(centres, state));
             layout.active[o][cluster]
         })
     }
@@ -129,7 +138,7 @@ impl FirstLook {
     /// Predictive states clustered regardless of the observation, except where it ends the episode.
     fn free(&self, model: &Model, states: usize, seed: Seed) -> (Layout, HardCounts) {
         let (dim, alphabet) = (self.dim, model.alphabet());
-        let ends = |ao: &ActionObservation| alphabet.is_terminal(ao.observation);
+        let ends = |ao: &ActionObservation| alphabet.observations().get(ao.observation.index()).is_some_and(|o| o.terminal);
         let mut points = Vec::new();
         for (steps, all) in &self.sample {
             let going_on = steps.iter().zip(all.chunks_exact(dim)).filter(|(ao, _)| !ends(ao));
@@ -159,7 +168,7 @@ impl FirstLook {
             let counted = hard.emissions.get(&(s, o as u32)).copied().unwrap_or(0.0) / totals[s as usize].max(1.0);
             (1.0 - SPREAD) * counted + SPREAD * self.seen[o] / going_on
         };
-        let layout = Layout::free(alphabet, found, emitted);
+        let layout = Layout::free(alphabet, found, emitted).with_patterns(&self.patterns);
         let spread: Vec<((u32, u32), f64)> = layout
             .active
             .iter()
@@ -177,12 +186,12 @@ impl FirstLook {
     fn dense(&self, model: &Model, states: usize, seed: Seed) -> (Layout, HardCounts) {
         let alphabet = model.alphabet();
         let mut rng = seed.rng();
-        let layout = Layout::free(alphabet, states, |_, _| 1.0);
+        let layout = Layout::free(alphabet, states, |_, _| 1.0).with_patterns(&self.patterns);
         let mut hard = HardCounts::default();
         for (steps, _) in &self.sample {
             let drawn = steps.iter().map(|ao| &layout.active[ao.observation.index()]);
             let drawn: Vec<u32> = drawn.map(|active| active[rng.below(active.len())]).collect();
-            hard.add(steps, &drawn);
+            hard.add(self.seen.len(), steps, &drawn);
         }
         (layout, hard)
     }
@@ -201,7 +210,7 @@ impl FirstLook {
                 active[mode.min(active.len() - 1)]
             });
             let states: Vec<u32> = states.collect();
-            counts.add(steps, &states);
+            counts.add(self.seen.len(), steps, &states);
         }
         counts
     }
@@ -210,7 +219,7 @@ impl FirstLook {
         let mut counts = HardCounts::default();
         for (steps, all) in &self.sample {
             let states: Vec<u32> = steps.iter().zip(all.chunks_exact(dim)).map(|(ao, state)| assign(ao, state)).collect();
-            counts.add(steps, &states);
+            counts.add(self.seen.len(), steps, &states);
         }
         counts
     }
@@ -226,25 +235,34 @@ pub(super) fn symbols(data: &Data<'_>, symbols: usize) -> Result<(FxHashSet<Trip
 /// Adds the symbols of a block of episodes, whose first has the number `first`.
 fn add_symbols(data: &Data<'_>, first: u64, episodes: &[Trajectory], triples: &mut FxHashSet<Triple>, seen: &mut [f64]) {
     for (i, z) in (first..).zip(episodes) {
-        let mut before = seen.len() as u32;
+        let mut before = (seen.len() + data.incomplete()) as u32;
         for ao in &z.steps {
             triples.insert((ao.action.0, before, ao.observation.0));
             before = ao.observation.0;
-            if !data.is_held_out(i) {
-                seen[ao.observation.index()] += 1.0;
+            // Incomplete observations have the indices after those of symbols.
+            if !data.is_held_out(i)
+                && let Some(seen) = seen.get_mut(ao.observation.index())
+            {
+                *seen += 1.0;
             }
         }
     }
 }
 
 impl HardCounts {
-    /// Counts an episode whose steps lead to these states.
-    fn add(&mut self, steps: &[ActionObservation], states: &[u32]) {
-        let mut before = START as u32;
+    /// Counts an episode whose steps lead to these states. States of incomplete observations, which
+    /// have the indices after those of `symbols`, are not known well enough to be counted.
+    fn add(&mut self, symbols: usize, steps: &[ActionObservation], states: &[u32]) {
+        let mut before = Some(START as u32);
         for (ao, &s) in steps.iter().zip(states) {
-            *self.transitions.entry((ao.action.0, before, s)).or_default() += 1.0;
-            *self.emissions.entry((s, ao.observation.0)).or_default() += 1.0;
-            before = s;
+            let known = ao.observation.index() < symbols;
+            if let (true, Some(before)) = (known, before) {
+                *self.transitions.entry((ao.action.0, before, s)).or_default() += 1.0;
+            }
+            if known {
+                *self.emissions.entry((s, ao.observation.0)).or_default() += 1.0;
+            }
+            before = known.then_some(s);
         }
     }
 }

@@ -21,8 +21,11 @@ const ACTIVE: f64 = 1e-3;
 pub(super) struct Layout {
     pub(super) states: usize,
     pub(super) ownership: Ownership,
-    /// For each symbol the states that can emit it, ascending; last, the start.
+    /// For each symbol the states that can emit it, ascending; then for each incomplete
+    /// observation those that can emit a symbol that agrees with it; last, the start.
     pub(super) active: Vec<Vec<u32>>,
+    /// The symbols that agree with each incomplete observation.
+    pub(super) patterns: Vec<Vec<u32>>,
 }
 
 /// Which states emit which symbols.
@@ -62,7 +65,7 @@ impl Layout {
         }
         let sizes: Vec<usize> = (0..seen.len()).map(|o| if ends(o) { 1 } else { share(low, o) }).collect();
         let (active, owner) = consecutive(&sizes);
-        Layout { states: owner.len(), active, ownership: Ownership::Owned { owner } }
+        Layout { states: owner.len(), active, ownership: Ownership::Owned { owner }, patterns: Vec::new() }
     }
 
     /// One state for each symbol and mode.
@@ -70,7 +73,7 @@ impl Layout {
         let ends: Vec<bool> = alphabet.observations().iter().map(|o| o.terminal).collect();
         let sizes: Vec<usize> = ends.iter().map(|&ends| if ends { 1 } else { modes }).collect();
         let (active, owner) = consecutive(&sizes);
-        Layout { states: owner.len(), active, ownership: Ownership::Modes { owner, ends, modes } }
+        Layout { states: owner.len(), active, ownership: Ownership::Modes { owner, ends, modes }, patterns: Vec::new() }
     }
 
     /// `states` states, of which s emits o if `emitted(s, o)`, the share of o in its emissions, is
@@ -95,7 +98,27 @@ impl Layout {
             active.push(if 2 * set.len() > states { everyone.clone() } else { set });
         }
         active.push(vec![START as u32]);
-        Layout { states: next as usize, active, ownership: Ownership::Free }
+        Layout { states: next as usize, active, ownership: Ownership::Free, patterns: Vec::new() }
+    }
+
+    /// With incomplete observations, given by the symbols that agree with each.
+    pub(super) fn with_patterns(mut self, patterns: &[Vec<u32>]) -> Layout {
+        let start = self.active.pop().unwrap_or_default();
+        self.active.truncate(self.active.len() - self.patterns.len());
+        for pattern in patterns {
+            let mut states: Vec<u32> = pattern.iter().flat_map(|&o| self.active[o as usize].iter().copied()).collect();
+            states.sort_unstable();
+            states.dedup();
+            self.active.push(states);
+        }
+        self.active.push(start);
+        self.patterns = patterns.to_vec();
+        self
+    }
+
+    /// Number of symbols.
+    pub(super) fn symbols(&self) -> usize {
+        self.active.len() - 1 - self.patterns.len()
     }
 
     /// Upper bound on the number of transitions between states whose symbols were seen in sequence.

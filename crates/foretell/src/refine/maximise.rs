@@ -39,7 +39,46 @@ impl Latent {
         let summed = |o: usize| -> Vec<f64> {
             (0..self.layout.active[o].len()).map(|i| lanes.iter().map(|lane| lane.emissions[o][i]).sum()).collect()
         };
-        (0..self.layout.active.len()).map(summed).collect()
+        let mut counts: Vec<Vec<f64>> = (0..self.layout.active.len()).map(summed).collect();
+        self.divide_incomplete(&mut counts);
+        counts
+    }
+
+    /// Divides the counts of incomplete observations among the symbols that agree with them, in
+    /// proportion to their probabilities. An observation of which nothing is known tells nothing of
+    /// emissions, so its counts are dropped.
+    fn divide_incomplete(&self, counts: &mut [Vec<f64>]) {
+        let symbols = self.layout.symbols();
+        let going_on = self.layout.patterns.iter().map(Vec::len).max().unwrap_or(0);
+        for (i, agreeing) in self.layout.patterns.iter().enumerate() {
+            let incomplete = std::mem::take(&mut counts[symbols + i]);
+            if agreeing.len() < going_on {
+                for (&s, (n, all)) in
+                    self.layout.active[symbols + i].iter().zip(incomplete.iter().zip(&self.emissions[symbols + i]))
+                {
+                    for &o in agreeing {
+                        if let Ok(place) = self.layout.active[o as usize].binary_search(&s) {
+                            counts[o as usize][place] += n * self.emissions[o as usize][place] / all;
+                        }
+                    }
+                }
+            }
+            counts[symbols + i] = vec![0.0; incomplete.len()];
+        }
+    }
+
+    /// E of an incomplete observation: the sum over the symbols that agree with it.
+    fn sum_incomplete(&mut self) {
+        let symbols = self.layout.symbols();
+        for (i, agreeing) in self.layout.patterns.iter().enumerate() {
+            let sum = |s: &u32| -> f64 {
+                let of = |o: &u32| {
+                    self.layout.active[*o as usize].binary_search(s).map_or(0.0, |place| self.emissions[*o as usize][place])
+                };
+                agreeing.iter().map(of).sum()
+            };
+            self.emissions[symbols + i] = self.layout.active[symbols + i].iter().map(sum).collect();
+        }
     }
 
     /// The counts that the E-step expects, by state and symbol.
@@ -53,7 +92,10 @@ impl Latent {
                 counts.transitions.extend(entries.map(|(&next, &n)| ((a, s, next), n)));
             }
         }
-        for (o, (active, emitted)) in (0..).zip(self.layout.active.iter().zip(self.emission_counts(lanes))) {
+        let is_symbol = |o: u32| (o as usize) < self.layout.symbols() || o as usize + 1 == self.layout.active.len();
+        for (o, (active, emitted)) in
+            (0..).zip(self.layout.active.iter().zip(self.emission_counts(lanes))).filter(|(o, _)| is_symbol(*o))
+        {
             counts.emissions.extend(active.iter().zip(emitted).map(|(&s, n)| ((s, o), n)));
         }
         counts
@@ -125,17 +167,20 @@ impl Latent {
     pub(super) fn maximise_emissions(&mut self, counts: &[Vec<f64>]) {
         if !matches!(self.layout.ownership, Ownership::Free) {
             self.emissions = self.layout.active.iter().map(|active| vec![1.0; active.len()]).collect();
-            return;
+            return self.sum_incomplete();
         }
         let mut totals = vec![0.0; self.layout.states];
         let prior = |o: usize| EMISSION_PRIOR * self.unigram.get(o).copied().unwrap_or(1.0);
-        for (o, (active, counts)) in self.layout.active.iter().zip(counts).enumerate() {
+        let symbols = self.layout.symbols();
+        let is_complete = |o: usize| o < symbols || o + 1 == self.layout.active.len();
+        for (o, (active, counts)) in self.layout.active.iter().zip(counts).enumerate().filter(|(o, _)| is_complete(*o)) {
             active.iter().zip(counts).for_each(|(&s, n)| totals[s as usize] += n + prior(o));
         }
         let emissions = |(o, (active, counts)): (usize, (&Vec<u32>, &Vec<f64>))| -> Vec<f64> {
             active.iter().zip(counts).map(|(&s, n)| (n + prior(o)) / totals[s as usize]).collect()
         };
         self.emissions = self.layout.active.iter().zip(counts).enumerate().map(emissions).collect();
+        self.sum_incomplete();
     }
 
     /// Logarithm of the priors, up to a constant: EM maximises its sum with the log-likelihood.

@@ -14,7 +14,6 @@
 
 mod params;
 mod data;
-mod cluster;
 mod layout;
 mod latent;
 mod expect;

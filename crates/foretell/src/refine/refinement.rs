@@ -305,7 +305,8 @@ impl FittedStates {
         let all = Share { every: 1, is_held_out: &|_| false };
         let hard = self.latent.expected_counts(&expect(&self.latent, data, &all)?.training);
         let (triples, seen) = first_look::symbols(more, self.latent.unigram().len())?;
-        let latent = Latent::new(self.latent.layout.clone(), self.latent.actions, &hard, &triples, &seen);
+        let layout = self.latent.layout.clone().with_patterns(&more.patterns());
+        let latent = Latent::new(layout, self.latent.actions, &hard, &triples, &seen);
         let mut fitted = FittedStates { candidate: self.candidate, latent, rounds: self.rounds };
         fitted.continue_on(more, LAST_ROUNDS)?;
         Ok(fitted)

@@ -206,6 +206,7 @@ fn rewards_that_are_paid_only_once_are_detected() {
             rewards: rewards.into_iter().enumerate().map(pays).collect(),
             action_probabilities: vec![],
             end: End::Truncated,
+            about: Default::default(),
         }
     };
     let mut refined = |once| {
@@ -251,5 +252,73 @@ fn a_number_of_states_may_be_written_as_number_or_text() {
     assert_eq!(read("\"auto\"").unwrap(), StateCount::Auto);
     for bad in ["0", "-3", "\"many\""] {
         assert!(read(bad).unwrap_err().to_string().contains("give a positive number or auto"), "{bad}");
+    }
+}
+
+/// Rounding of sums of a few dozen products.
+const ROUNDING: f64 = 1e-12;
+
+#[test]
+fn an_incomplete_observation_is_summed_over_what_agrees_with_it() {
+    let alphabet = alphabet();
+    let symbols = alphabet.observations().len() as u32;
+    // Nothing is known; it was not y.
+    let patterns = [vec![0, 1], vec![0]];
+    let start = symbols + patterns.len() as u32;
+    let mut triples = FxHashSet::default();
+    for a in 0..2 {
+        for before in (0..start).filter(|&o| o != 2).chain([start]) {
+            triples.extend((0..start).map(|o| (a, before, o)));
+        }
+    }
+    let layouts =
+        [Layout::free(&alphabet, 3, |_, _| 1.0), Layout::owned(&alphabet, &[5.0, 9.0, 2.0], 4), Layout::modes(&alphabet, 2)];
+    for layout in layouts {
+        let hard = HardCounts::default();
+        let mut latent = Latent::new(layout.with_patterns(&patterns), 2, &hard, &triples, &[1.0, 1.0, 1.0]);
+        let training: Vec<Vec<ActionObservation>> = episodes(&alphabet, &[0, 1, 1]);
+        for _ in 0..3 {
+            // Away from the symmetric start.
+            let mut lane = latent.lane();
+            training.iter().skip(1).for_each(|z| latent.expect(z, &mut lane));
+            latent.maximise(&[lane]);
+        }
+        let log_likelihood = |steps: &[ActionObservation]| {
+            let mut lane = latent.lane();
+            latent.score(steps, &mut lane);
+            lane.log_likelihood
+        };
+        let step = ActionObservation::new;
+        let incomplete = [step(0, 1), step(1, 3), step(0, 4), step(1, 0), step(1, 3)];
+        let of = |o: u32| patterns.get((o.wrapping_sub(symbols)) as usize).cloned().unwrap_or_else(|| vec![o]);
+        let mut complete: Vec<Vec<ActionObservation>> = vec![Vec::new()];
+        for ao in incomplete {
+            let longer = |z: Vec<ActionObservation>| {
+                of(ao.observation.0).into_iter().map(move |o| [z.as_slice(), &[step(ao.action.0, o)]].concat())
+            };
+            complete = complete.into_iter().flat_map(longer).collect();
+        }
+        let sum: f64 = complete.iter().map(|z| log_likelihood(z).exp()).sum();
+        assert!((log_likelihood(&incomplete).exp() - sum).abs() < ROUNDING, "{:?}", latent.layout.ownership);
+    }
+}
+
+#[test]
+fn em_never_lowers_the_likelihood_where_observations_are_missing() {
+    let tiger = domains::get("tiger").unwrap();
+    let mut episodes: Vec<Trajectory> = domains::sample(&tiger, 60, 20, Seed(3)).collect();
+    let mut rng = Seed(4).rng();
+    for ao in episodes.iter_mut().flat_map(|z| &mut z.steps) {
+        if rng.uniform() < 0.3 && !tiger.alphabet().is_terminal(ao.observation) {
+            ao.observation = crate::data::Observation::MISSING;
+        }
+    }
+    let logs = Logs::memory(tiger.alphabet().clone(), episodes);
+    let model = learn(&logs, &LearnParams { rank: 3, ..LearnParams::default() }).unwrap();
+    let params = RefineParams { states: StateCount::About(4), layout: StateLayout::Free, ..RefineParams::default() };
+    let rounds = Refinement::new(&model, &logs, &params).unwrap().collect::<Result<Vec<_>>>().unwrap();
+    assert!(rounds.len() > 3);
+    for pair in rounds.windows(2).filter(|pair| pair[0].trial == pair[1].trial && pair[1].round == pair[0].round + 1) {
+        assert!(pair[1].penalised >= pair[0].penalised - ROUNDING * pair[0].penalised.abs(), "{pair:?}");
     }
 }

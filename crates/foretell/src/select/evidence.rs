@@ -121,6 +121,10 @@ fn logs<P: Predict + Track>(
         for z in chunk {
             filter.reset();
             logs.extend(z.steps.iter().map(|&ao| {
+                if ao.observation.is_missing() {
+                    filter.observe(ao);
+                    return 0.0;
+                }
                 let (p, is_known): (f64, bool) = match target {
                     Target::Symbol => (filter.update(ao), known.observations[ao.observation.index()]),
                     Target::WithoutReward(same) => {
@@ -188,6 +192,6 @@ impl Known {
     }
 
     pub(super) fn knows(&self, ao: ActionObservation) -> bool {
-        self.actions[ao.action.index()] && self.observations[ao.observation.index()]
+        self.actions[ao.action.index()] && self.observations.get(ao.observation.index()).is_none_or(|known| *known)
     }
 }

@@ -135,6 +135,7 @@ fn part_of(z: &Trajectory, from: usize, to: usize) -> Trajectory {
         rewards: z.rewards.get(from..to).unwrap_or_default().to_vec(),
         action_probabilities: z.action_probabilities.get(from..to).unwrap_or_default().to_vec(),
         end: if to == z.steps.len() { z.end } else { End::Truncated },
+        about: z.about.part(from, to),
     }
 }
 
@@ -184,15 +185,33 @@ fn assignment(pieces: &[Piece], parts: usize, seed: Seed) -> Vec<usize> {
     if pieces.iter().any(|piece| piece.continues) {
         return (0..pieces.len()).map(|i| i % parts).collect();
     }
-    let mut assigned = Vec::with_capacity(pieces.len());
-    for round in 0..pieces.len().div_ceil(parts) {
+    let units = units(pieces, parts);
+    let count = units.iter().max().map_or(0, |last| last + 1);
+    let mut assigned = Vec::with_capacity(count);
+    for round in 0..count.div_ceil(parts) {
         let mut rng = seed.index(round as u64).rng();
         let mut order: Vec<usize> = (0..parts).collect();
         (1..parts).for_each(|i| order.swap(i, rng.below(i + 1)));
         assigned.extend(order);
     }
-    assigned.truncate(pieces.len());
-    assigned
+    units.into_iter().map(|unit| assigned[unit]).collect()
+}
+
+/// What is assigned as a whole: each episode, or all episodes of a group if there are at least as
+/// many groups as parts.
+fn units(pieces: &[Piece], parts: usize) -> Vec<usize> {
+    let mut groups: FxHashMap<&str, usize> = FxHashMap::default();
+    let mut count = 0;
+    let mut units = Vec::with_capacity(pieces.len());
+    for piece in pieces {
+        let unit = match &piece.z.about.group {
+            Some(group) => *groups.entry(group).or_insert(count),
+            None => count,
+        };
+        count = count.max(unit + 1);
+        units.push(unit);
+    }
+    if count < parts { (0..pieces.len()).collect() } else { units }
 }
 
 #[cfg(test)]
@@ -201,7 +220,13 @@ mod tests {
 
     fn episode(length: usize, first: u32) -> Trajectory {
         let steps: Vec<_> = (0..length as u32).map(|t| ActionObservation::new(0, first + t)).collect();
-        Trajectory { rewards: vec![None; steps.len()], steps, action_probabilities: vec![], end: End::Terminated }
+        Trajectory {
+            rewards: vec![None; steps.len()],
+            steps,
+            action_probabilities: vec![],
+            end: End::Terminated,
+            about: Default::default(),
+        }
     }
 
     fn all_of(episodes: &[Trajectory]) -> Sample {

@@ -37,7 +37,13 @@ where
     E: Environment + ?Sized,
     P: Policy + ?Sized,
 {
-    let mut z = Trajectory { steps: Vec::new(), rewards: Vec::new(), action_probabilities: Vec::new(), end: End::Truncated };
+    let mut z = Trajectory {
+        steps: Vec::new(),
+        rewards: Vec::new(),
+        action_probabilities: Vec::new(),
+        end: End::Truncated,
+        about: Default::default(),
+    };
     env.reset(rng);
     policy.reset();
     while z.steps.len() < max_steps {

@@ -21,7 +21,7 @@ pub trait Predict: Track {
     /// P(o ‖ a) of every observation of its alphabet.
     fn probabilities(&mut self, a: Action) -> &[f64];
 
-    /// P(o ‖ a) of one observation, which may be outside its alphabet.
+    /// P(o ‖ a) of one observation, which may be outside its alphabet; 1 of one that is missing.
     fn probability(&mut self, ao: ActionObservation) -> f64;
 
     /// Takes one step into account and returns P(o ‖ a), the probability predicted before it.

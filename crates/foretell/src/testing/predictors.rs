@@ -200,7 +200,13 @@ mod tests {
 
     fn check_laplace(fault: Option<Lie>) {
         let steps: Vec<_> = [0, 1, 1, 0].map(|o| ActionObservation::new(0, o)).to_vec();
-        let z = Trajectory { rewards: vec![None; 4], steps, action_probabilities: vec![], end: End::Truncated };
+        let z = Trajectory {
+            rewards: vec![None; 4],
+            steps,
+            action_probabilities: vec![],
+            end: End::Truncated,
+            about: Default::default(),
+        };
         assert_predicts(&mut Laplace { fault, counts: [1.0; 2], probabilities: vec![] }, &alphabet(), &[z.clone(), z]);
     }
 

@@ -141,6 +141,10 @@ fn gains(episodes: &[Trajectory], parts: &[Part], fold: usize, f: &Fingerprints)
             let mut past = Past::new(length);
             let score = |t: usize| {
                 let ao = steps[t];
+                if ao.observation.is_missing() {
+                    past.push_gap();
+                    return 0.0;
+                }
                 let (p, _) = ngram.of_one(f, &past, ao, uniform);
                 past.push(f, ao);
                 if part.range.contains(&t) { p.ln() } else { 0.0 }
@@ -220,6 +224,7 @@ mod tests {
             rewards: vec![None; n],
             action_probabilities: vec![],
             end: End::Truncated,
+            about: Default::default(),
         };
         for episodes in [vec![z(700)], vec![z(80); 9], vec![z(5); 50], vec![z(3), z(1000), z(41)]] {
             let steps = episodes.iter().map(|z| z.steps.len()).sum();

@@ -39,7 +39,7 @@ fn episodes(n: usize) -> Vec<Trajectory> {
             steps[length - 1].observation.0 = 3;
         }
         let end = if ends { End::Terminated } else { End::Truncated };
-        Trajectory { rewards: vec![None; length], steps, action_probabilities: vec![], end }
+        Trajectory { rewards: vec![None; length], steps, action_probabilities: vec![], end, about: Default::default() }
     };
     (0..n).map(|_| episode()).collect()
 }
@@ -194,6 +194,7 @@ fn coverage_by_hand() {
         steps,
         action_probabilities: vec![],
         end: End::Truncated,
+        about: Default::default(),
     };
     let zs = [episode(vec![step(0, 0), step(0, 0), step(0, 0), step(0, 1)]), episode(vec![step(0, 0), step(1, 1), step(1, 0)])];
     let mut counter = coverage::Counter::default();
@@ -276,7 +277,13 @@ fn shuffling_keeps_every_past_and_every_future_and_parts_them() {
     let alphabet = alphabet();
     let one = |length: usize| {
         let steps = (0..length).map(|t| ActionObservation::new(t as u32 % 2, t as u32 % 3)).collect();
-        Trajectory { steps, rewards: vec![None; length], action_probabilities: vec![], end: End::Truncated }
+        Trajectory {
+            steps,
+            rewards: vec![None; length],
+            action_probabilities: vec![],
+            end: End::Truncated,
+            about: Default::default(),
+        }
     };
     let mut features = crate::learn::Features::new(&LearnParams::default(), &alphabet);
     for zs in [vec![one(300)], vec![one(80); 9], (3..120).map(|i| one(3 + i % 11)).collect(), vec![one(900), one(50), one(4)]] {

@@ -235,7 +235,7 @@ impl Fold {
         // A symbol that is held out alone is beyond the alphabet.
         let own = |ao: ActionObservation| ActionObservation {
             action: names.action(ao.action).unwrap_or(Action(u32::MAX)),
-            observation: names.observation(ao.observation).unwrap_or(Observation(u32::MAX)),
+            observation: names.observation(ao.observation).unwrap_or(Observation::UNKNOWN),
         };
         let own_pairs: Vec<ActionObservation> = pairs.iter().map(|&ao| own(ao)).collect();
         let mut counter = Counter::new(training.counter.length());

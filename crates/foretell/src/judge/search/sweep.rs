@@ -167,6 +167,7 @@ impl FoldLearner<'_> {
             pairs: fold.own_pairs.clone(),
             pair_counts: fold.pair_counts.clone(),
             encoding: None,
+            schema: Default::default(),
         };
         ranked.model(d, fold.alphabet.clone(), origin, no_ngram())
     }

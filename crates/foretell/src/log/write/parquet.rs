@@ -11,6 +11,7 @@ use parquet::basic::{Compression, Encoding};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 
+use super::super::sheet_types::{CellValue, ColumnKind};
 use super::{Output, Row};
 
 const BATCH: usize = 1 << 15; // rows that are gathered before they are encoded
@@ -41,7 +42,8 @@ struct Batch {
 
 impl ParquetRows {
     pub fn begin(output: Output, columns: &[&str]) -> io::Result<ParquetRows> {
-        let fields: Vec<_> = columns.iter().map(|&name| Field::new(name, data_type(name), name == "reward")).collect();
+        let fields: Vec<_> =
+            columns.iter().map(|&name| Field::new(name, data_type(name), matches!(name, "reward" | "observation"))).collect();
         let schema = Arc::new(Schema::new(fields));
         let properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
@@ -60,7 +62,7 @@ impl ParquetRows {
         batch.episode_id.append_value(row.episode_id);
         batch.step.append_value(row.step);
         batch.action.append_value(row.action);
-        batch.observation.append_value(row.observation);
+        batch.observation.append_option(row.observation);
         batch.reward.append_option(row.reward);
         batch.terminated.append_value(row.terminated);
         batch.truncated.append_value(row.truncated);
@@ -105,5 +107,74 @@ fn data_type(column: &str) -> DataType {
         "action" | "observation" => DataType::Utf8,
         "terminated" | "truncated" => DataType::Boolean,
         _ => DataType::Float64,
+    }
+}
+
+/// Rows of any columns on their way into a Parquet file.
+pub(in crate::log) struct AnyParquet {
+    file: ArrowWriter<Output>,
+    schema: Arc<Schema>,
+    columns: Vec<Builder>,
+    rows: usize,
+}
+
+enum Builder {
+    Text(StringBuilder),
+    Integer(Int64Builder),
+    Number(Float64Builder),
+    Flag(BooleanBuilder),
+}
+
+impl AnyParquet {
+    pub fn begin(output: Output, columns: &[(String, ColumnKind)]) -> io::Result<AnyParquet> {
+        let kind = |kind: ColumnKind| match kind {
+            ColumnKind::Text => (DataType::Utf8, Builder::Text(StringBuilder::new())),
+            ColumnKind::Integer => (DataType::Int64, Builder::Integer(Int64Builder::new())),
+            ColumnKind::Number => (DataType::Float64, Builder::Number(Float64Builder::new())),
+            ColumnKind::Flag => (DataType::Boolean, Builder::Flag(BooleanBuilder::new())),
+        };
+        let (types, builders): (Vec<DataType>, Vec<Builder>) = columns.iter().map(|(_, of)| kind(*of)).unzip();
+        let fields: Vec<Field> = columns.iter().zip(types).map(|((name, _), of)| Field::new(name, of, true)).collect();
+        let schema = Arc::new(Schema::new(fields));
+        let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+        let file = ArrowWriter::try_new(output, schema.clone(), Some(properties))?;
+        Ok(AnyParquet { file, schema, columns: builders, rows: 0 })
+    }
+
+    pub fn row(&mut self, cells: &[CellValue<'_>]) -> io::Result<()> {
+        for (builder, cell) in self.columns.iter_mut().zip(cells) {
+            match (builder, cell) {
+                (Builder::Text(builder), CellValue::Text(text)) => builder.append_value(text),
+                (Builder::Integer(builder), CellValue::Integer(n)) => builder.append_value(*n),
+                (Builder::Number(builder), CellValue::Number(x)) => builder.append_value(*x),
+                (Builder::Flag(builder), CellValue::Flag(flag)) => builder.append_value(*flag),
+                (Builder::Text(builder), _) => builder.append_null(),
+                (Builder::Integer(builder), _) => builder.append_null(),
+                (Builder::Number(builder), _) => builder.append_null(),
+                (Builder::Flag(builder), _) => builder.append_null(),
+            }
+        }
+        self.rows += 1;
+        if self.rows == BATCH { self.flush() } else { Ok(()) }
+    }
+
+    pub fn finish(mut self) -> io::Result<Output> {
+        self.flush()?;
+        Ok(self.file.into_inner()?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let finish = |builder: &mut Builder| -> ArrayRef {
+            match builder {
+                Builder::Text(builder) => Arc::new(builder.finish()),
+                Builder::Integer(builder) => Arc::new(builder.finish()),
+                Builder::Number(builder) => Arc::new(builder.finish()),
+                Builder::Flag(builder) => Arc::new(builder.finish()),
+            }
+        };
+        let columns = self.columns.iter_mut().map(finish).collect();
+        self.rows = 0;
+        let batch = RecordBatch::try_new(self.schema.clone(), columns).map_err(io::Error::other)?;
+        Ok(self.file.write(&batch)?)
     }
 }

@@ -74,7 +74,8 @@ impl NGramStep {
             let uniform = 1.0 / symbols as f64;
             let (p, whole) = if seen && known { ngram.of_one(fingerprints, &past, ao, uniform) } else { (uniform, None) };
             past.push_if(seen && known, fingerprints, ao);
-            NGramStep { probability: seen.then_some(p * (1.0 - unseen)), whole }
+            let p = if ao.observation.is_missing() { Some(1.0) } else { seen.then_some(p * (1.0 - unseen)) };
+            NGramStep { probability: p, whole }
         };
         steps.iter().map(step).collect()
     }
@@ -127,6 +128,9 @@ impl Predict for NGramFilter<'_> {
     }
 
     fn probability(&mut self, ao: ActionObservation) -> f64 {
+        if ao.observation.is_missing() {
+            return 1.0;
+        }
         let unseen = self.model.frequencies().unseen;
         self.probabilities(ao.action).get(ao.observation.index()).copied().unwrap_or(unseen)
     }
@@ -160,6 +164,9 @@ impl Predict for UniformFilter {
     }
 
     fn probability(&mut self, ao: ActionObservation) -> f64 {
+        if ao.observation.is_missing() {
+            return 1.0;
+        }
         self.probabilities.get(ao.observation.index()).copied().unwrap_or(self.unseen)
     }
 }

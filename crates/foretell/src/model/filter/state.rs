@@ -379,6 +379,9 @@ impl<M: Deref<Target = Model>> Predict for PredictiveState<M> {
         if self.state.ended {
             return 0.0;
         }
+        if ao.observation.is_missing() {
+            return 1.0;
+        }
         let unseen = self.model.frequencies().unseen;
         self.state.predict(&self.model, ao.action).get(ao.observation.index()).copied().unwrap_or(unseen)
     }

@@ -1,5 +1,5 @@
 //! k-means (Lloyd 1982) with k-means++ seeding (Arthur and Vassilvitskii 2007), for the few
-//! clusters of one class of states.
+//! clusters of one class of states, or of measurements.
 
 use crate::rng::{Rng, Seed};
 
@@ -9,7 +9,7 @@ const ROUNDS: usize = 10;
 const POINTS_PER_CENTRE: usize = 300;
 
 /// At most `k` centres of points of dimension `dim`, which are concatenated in `points`.
-pub(super) fn centres(points: &[f32], dim: usize, k: usize, seed: Seed) -> Vec<f32> {
+pub(crate) fn centres(points: &[f32], dim: usize, k: usize, seed: Seed) -> Vec<f32> {
     let all: Vec<&[f32]> = points.chunks_exact(dim).collect();
     let (most, mut rng) = (k * POINTS_PER_CENTRE, seed.rng());
     let points = if all.len() > most { (0..most).map(|_| all[rng.below(all.len())]).collect() } else { all };
@@ -34,7 +34,7 @@ pub(super) fn centres(points: &[f32], dim: usize, k: usize, seed: Seed) -> Vec<f
 }
 
 /// The index of the centre nearest to the point.
-pub(super) fn nearest(centres: &[f32], point: &[f32]) -> usize {
+pub(crate) fn nearest(centres: &[f32], point: &[f32]) -> usize {
     let distances = centres.chunks_exact(point.len()).map(|centre| distance(centre, point));
     distances.enumerate().fold((0, f32::INFINITY), |best, (c, d)| if d < best.1 { (c, d) } else { best }).0
 }

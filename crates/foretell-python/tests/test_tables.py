@@ -1,0 +1,66 @@
+"""Tables as people have them: keywords say what their columns mean."""
+
+import warnings
+
+import numpy as np
+import pandas
+import polars
+import pytest
+
+import foretell as ft
+
+ANSWERS = {
+    "user": ["ann", "bob", "ann", "bob", "bob"],
+    "when": [2, 5, 1, 6, 7],
+    "skill": ["sub", "add", "add", "add", "sub"],
+    "correct": [0, 1, 1, None, 1],
+}
+READ = {"episode": "user", "sort": "when", "action": "skill", "observation": "correct"}
+EXPECTED = [[("add", "1", None), ("sub", "0", None)], [("add", "1", None), ("add", None, None), ("sub", "1", None)]]
+
+
+def test_all_tables_take_the_same_keywords(tmp_path):
+    frame = pandas.DataFrame(ANSWERS)
+    frame["correct"] = frame["correct"].astype("Int64")
+    frame.to_csv(tmp_path / "answers.csv", index=False)
+    for logs in (
+        ft.from_pandas(frame, **READ),
+        ft.from_arrow(polars.DataFrame(ANSWERS), **READ),
+        ft.read(tmp_path / "answers.csv", **READ),
+    ):
+        assert list(logs) == EXPECTED
+        assert logs.to_numpy()["observation"].tolist() == [0, 1, 0, -1, 0]
+        assert logs.to_pandas()["observation"].tolist() == ["1", "0", "1", None, "1"]
+
+
+def test_measurements_and_missing_values_need_no_preparation():
+    rng = np.random.default_rng(1)
+    walk = np.cumsum(rng.normal(size=400)) * 0.1
+    mixed = pandas.DataFrame({"id": np.repeat([1, 2], 200), "height": walk, "part": ["am", "pm"] * 200})
+    logs = ft.from_pandas(mixed, episode="id", action="none", observation=["height", "part"], bins={"height": 3})
+    assert len(logs.observations) <= 6
+    assert all(name.startswith("height=") and "|part=" in name for name in logs.observations)
+    walk[5] = np.nan
+    logs = ft.from_numpy(["wait"] * 400, walk)
+    assert 2 <= len(logs.observations) <= 20
+    assert logs.summary()["missing_observations"] == 1
+    model = ft.learn(logs, effort="quick")
+    assert np.isfinite(ft.score(model, logs).per_step)
+
+
+def test_a_guess_is_announced(tmp_path):
+    (tmp_path / "t.csv").write_text("user_id,action,observation\na,x,1\na,x,2\nb,x,1\nb,x,1\n")
+    with pytest.warns(UserWarning, match="episode: user_id .*2 values in blocks"):
+        assert len(ft.read(tmp_path / "t.csv")) == 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(ft.read(tmp_path / "t.csv", episode="none")) == 1
+
+
+def test_an_unknown_keyword_is_named():
+    with pytest.raises(TypeError, match="episod"):
+        ft.from_pandas(pandas.DataFrame(ANSWERS), episod="user")
+    with pytest.raises(ValueError, match="no column 'usr'|no column \"usr\""):
+        ft.from_pandas(pandas.DataFrame(ANSWERS), episode="usr", action="skill", observation="correct")
+    with pytest.raises(ValueError, match="bins"):
+        ft.from_pandas(pandas.DataFrame(ANSWERS), **READ, bins={"correct": "many"})

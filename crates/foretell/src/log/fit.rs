@@ -1,0 +1,275 @@
+//! Which columns are measured, and cells for them.
+
+use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use rustc_hash::{FxHashSet, FxHasher};
+
+use super::cell::Cell;
+use super::columns::Columns;
+use super::schema::{ELAPSED, Schema};
+use super::symbols::is_missing;
+use super::table::{Advance, Table};
+use crate::encode::{Bins, MOST_ROWS, Series, fit_automatically, fit_names, fit_numbers};
+use crate::error::{Error, Result};
+
+/// Rows by which it is decided whether a column is measured.
+const SNIFFED: usize = 2000;
+/// A column with fewer different numbers is a category, whatever they are.
+const LEAST_NUMBERS: usize = 12;
+/// Numbers kept of a column: quantiles of more are hardly different.
+const MOST_KEPT: usize = 1 << 18;
+/// Cells of elapsed times, where none are given.
+const ELAPSED_CELLS: usize = 3;
+
+/// The schema with cells for all its bins, and for measured columns that it does not mention.
+/// `open` opens the i-th of the tables of the logs, if there are so many, and tells its name.
+pub(super) fn fit(schema: &Arc<Schema>, open: impl Fn(usize) -> Option<Result<(String, Box<dyn Table>)>>) -> Result<Arc<Schema>> {
+    let mut asked = asked(schema, open(0).transpose()?)?;
+    let fits_elapsed = schema.elapsed.is_some() && schema.elapsed_bins.is_empty() && !schema.encoders.contains_key(ELAPSED);
+    asked.retain(|key, _| !schema.encoders.contains_key(key));
+    if asked.is_empty() && !fits_elapsed {
+        return Ok(schema.clone());
+    }
+    let mut samples: BTreeMap<String, Sample> = asked.into_iter().map(|(key, bins)| (key, Sample::new(bins))).collect();
+    let (mut elapsed, mut actions, mut rows) = (Thinned::default(), Vec::new(), 0usize);
+    let mut starts = Vec::new();
+    for opened in (0..).map_while(open) {
+        let (file, mut table) = opened?;
+        let columns = Columns::find(&file, table.columns(), schema)?;
+        let mut wanted = columns.used();
+        let places: Vec<Vec<usize>> = (samples.keys())
+            .map(|key| key.split('+').filter_map(|name| table.columns().iter().position(|column| column == name)).collect())
+            .collect();
+        wanted.extend(places.iter().flatten());
+        wanted.sort_unstable();
+        wanted.dedup();
+        table.want(&wanted)?;
+        let mut boundaries = Boundaries::default();
+        let mut time = None;
+        // Bad rows are reported by the reader.
+        while let Some(is_row) = next(&mut table)? {
+            if !is_row {
+                continue;
+            }
+            if boundaries.begins(&table, &columns) {
+                starts.push(rows);
+                time = None;
+            }
+            for (sample, places) in samples.values_mut().zip(&places) {
+                sample.add(&table, places, schema, rows);
+            }
+            if let Some(column) = columns.elapsed.as_ref().map(|elapsed| elapsed.column)
+                && let Ok(now) = table.cell(column).time()
+                && let Some(before) = time.replace(now)
+            {
+                elapsed.add(now - before);
+            }
+            if rows < MOST_ROWS {
+                actions.push(action_key(&table, &columns, schema));
+            }
+            rows += 1;
+        }
+    }
+    starts.retain(|&row| row < MOST_ROWS);
+    let mut encoders = schema.encoders.clone();
+    let automatic: Vec<(&String, Series)> = (samples.iter())
+        .filter(|(_, sample)| sample.bins == Bins::Auto)
+        .map(|(key, sample)| (key, Series { values: sample.first.clone(), actions: actions.clone(), starts: starts.clone() }))
+        .collect();
+    let series: Vec<&Series> = automatic.iter().map(|(_, series)| series).collect();
+    for ((key, _), encoder) in automatic.iter().zip(fit_automatically(&series, rows as f64)) {
+        encoders.insert((*key).clone(), encoder.ok_or_else(|| no_numbers(key))?);
+    }
+    for (key, sample) in &samples {
+        let encoder = match &sample.bins {
+            Bins::Auto => continue,
+            Bins::Category(kept) => Some(fit_names(*kept, &sample.names)),
+            bins => fit_numbers(bins, &sample.numbers.iter().map(|column| &column.values[..]).collect::<Vec<_>>()),
+        };
+        encoders.insert(key.clone(), encoder.ok_or_else(|| no_numbers(key))?);
+    }
+    if fits_elapsed {
+        let cells = fit_numbers(&Bins::Quantiles(ELAPSED_CELLS), &[&elapsed.values]);
+        encoders.extend(cells.map(|cells| (ELAPSED.to_string(), cells)));
+    }
+    Ok(Arc::new(Schema { encoders, ..(**schema).clone() }))
+}
+
+fn no_numbers(key: &str) -> Error {
+    let problem = format!("column {key:?} has no numbers to make bins of");
+    Error::data(problem, "check its name, or make bins of names (`bins` with category)")
+}
+
+/// Goes to the next row: whether it can be divided into cells; `None` at the end.
+fn next(table: &mut Box<dyn Table>) -> Result<Option<bool>> {
+    Ok(match table.advance()? {
+        Advance::Row => Some(true),
+        Advance::Malformed(_) => Some(false),
+        Advance::End => None,
+    })
+}
+
+/// How each column is to be divided: as the schema says, and automatically where it is measured and
+/// the schema says nothing.
+fn asked(schema: &Schema, first: Option<(String, Box<dyn Table>)>) -> Result<BTreeMap<String, Bins>> {
+    let mut asked = schema.bins.clone();
+    let Some((file, mut table)) = first else { return Ok(asked) };
+    let columns = Columns::find(&file, table.columns(), schema)?;
+    let known = |name: &String| asked.keys().chain(schema.encoders.keys()).any(|key| key.split('+').any(|of| of == name));
+    let mut candidates = columns.action.columns();
+    candidates.extend(columns.observation.columns());
+    candidates.retain(|&column| !known(&table.columns()[column]));
+    table.want(&columns.used())?;
+    let mut seen: Vec<Kinds> = vec![Kinds::default(); candidates.len()];
+    let mut rows = 0;
+    while rows < SNIFFED {
+        match next(&mut table)? {
+            None => break,
+            Some(false) => continue,
+            Some(true) => rows += 1,
+        }
+        for (kinds, &column) in seen.iter_mut().zip(&candidates) {
+            kinds.add(table.cell(column), schema, table.is_typed());
+        }
+    }
+    for (kinds, &column) in seen.iter().zip(&candidates) {
+        if kinds.is_measured() {
+            asked.insert(table.columns()[column].clone(), Bins::Auto);
+        }
+    }
+    Ok(asked)
+}
+
+/// What the cells of a column look like.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Kinds {
+    pub present: usize,
+    pub missing: usize,
+    pub numbers: usize,
+    /// Numbers that are not whole.
+    pub fractions: usize,
+    pub different: FxHashSet<u64>,
+}
+
+impl Kinds {
+    /// Adds a cell; in a typed table a text is no number.
+    pub fn add(&mut self, cell: Cell<'_>, schema: &Schema, is_typed: bool) {
+        if is_missing(cell, schema) {
+            self.missing += 1;
+            return;
+        }
+        self.present += 1;
+        match cell.number().filter(|_| !is_typed || !matches!(cell, Cell::Text(_))) {
+            Some(x) => {
+                self.numbers += 1;
+                self.fractions += usize::from(x.fract() != 0.0);
+                self.different.insert(x.to_bits());
+            }
+            None => {
+                let mut hasher = FxHasher::default();
+                if let Cell::Text(text) | Cell::List(text) = cell {
+                    text.hash(&mut hasher);
+                }
+                self.different.insert(hasher.finish());
+            }
+        }
+    }
+
+    /// Whether nearly all are numbers, some of which are not whole, and few are the same.
+    pub fn is_measured(&self) -> bool {
+        10 * self.numbers >= 9 * self.present && 10 * self.fractions >= self.numbers && self.different.len() > LEAST_NUMBERS
+    }
+}
+
+/// Numbers of a column, thinned to a bounded number at regular distances.
+#[derive(Clone, Debug, Default)]
+struct Thinned {
+    values: Vec<f64>,
+    /// One of 2^halvings is kept.
+    halvings: u32,
+    seen: u64,
+}
+
+impl Thinned {
+    fn add(&mut self, x: f64) {
+        if self.seen.is_multiple_of(1 << self.halvings) {
+            self.values.push(x);
+        }
+        self.seen += 1;
+        if self.values.len() == MOST_KEPT {
+            self.values = self.values.iter().step_by(2).copied().collect();
+            self.halvings += 1;
+        }
+    }
+}
+
+/// The values of the columns of one key.
+struct Sample {
+    bins: Bins,
+    numbers: Vec<Thinned>,
+    /// The first rows, as they come.
+    first: Vec<f64>,
+    names: BTreeMap<String, u64>,
+}
+
+impl Sample {
+    fn new(bins: Bins) -> Sample {
+        Sample { bins, numbers: Vec::new(), first: Vec::new(), names: BTreeMap::new() }
+    }
+
+    fn add(&mut self, table: &dyn Table, columns: &[usize], schema: &Schema, row: usize) {
+        let present = |column: usize| Some(table.cell(column)).filter(|&cell| !is_missing(cell, schema));
+        if let (Bins::Category(_), Some(&column)) = (&self.bins, columns.first()) {
+            let mut name = String::new();
+            if present(column).is_some_and(|cell| cell.push_name(&mut name).is_ok()) {
+                *self.names.entry(name).or_insert(0) += 1;
+            }
+            return;
+        }
+        let number = |column: usize| present(column).and_then(Cell::number).unwrap_or(f64::NAN);
+        self.numbers.resize_with(columns.len(), Thinned::default);
+        self.numbers.iter_mut().zip(columns).for_each(|(kept, &column)| kept.add(number(column)));
+        if row < MOST_ROWS && self.bins == Bins::Auto {
+            self.first.extend(columns.first().map(|&column| number(column)));
+        }
+    }
+}
+
+/// Where episodes begin, for statistics of rows that are not yet read as steps.
+#[derive(Default)]
+pub(super) struct Boundaries {
+    id: Option<String>,
+    ended: bool,
+}
+
+impl Boundaries {
+    /// Whether this row begins an episode.
+    pub fn begins(&mut self, table: &dyn Table, columns: &Columns) -> bool {
+        let flag = |column: Option<usize>| column.is_some_and(|column| table.cell(column).flag() == Ok(true));
+        let mut id = String::new();
+        for &column in &columns.episode {
+            id.push('|');
+            // an unreadable id is reported by the reader
+            let _ = table.cell(column).push_name(&mut id);
+        }
+        let begins = self.id.as_ref() != Some(&id) || flag(columns.first) || columns.episode.is_empty() && self.ended;
+        self.ended = flag(columns.terminated) || flag(columns.truncated) || flag(columns.last);
+        self.id = Some(id);
+        begins
+    }
+}
+
+/// The action of a row, as far as it is a name.
+fn action_key(table: &dyn Table, columns: &Columns, schema: &Schema) -> u64 {
+    let mut hasher = FxHasher::default();
+    for column in columns.action.columns() {
+        let cell = table.cell(column);
+        let mut name = String::new();
+        if !is_missing(cell, schema) && cell.push_name(&mut name).is_ok() {
+            name.hash(&mut hasher);
+        }
+    }
+    hasher.finish()
+}

@@ -1,0 +1,227 @@
+//! What the columns of a table mean, as far as a user says so.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::names::fits;
+use crate::encode::{Bins, Encoder};
+
+/// What a column is read as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Role {
+    /// Its values name episodes.
+    Episode,
+    /// Episodes with the same value stay together when some are held out.
+    Group,
+    /// The number of a step.
+    Step,
+    /// Rows of an episode are sorted by it.
+    Sort,
+    /// The action.
+    Action,
+    /// The observation.
+    Observation,
+    /// The observation after the action, in tables that have both.
+    NextObservation,
+    /// The reward.
+    Reward,
+    /// The episode ended by itself with this row.
+    Terminated,
+    /// The episode was cut off after this row.
+    Truncated,
+    /// The episode begins with this row.
+    First,
+    /// The episode ends with this row, in whichever way.
+    Last,
+    /// Probability of the action under the behaviour policy.
+    Probability,
+    /// Its natural logarithm.
+    LogProbability,
+    /// A time: how long it takes until the row is part of its action.
+    Elapsed,
+}
+
+/// The word for no column.
+const NONE: &str = "none";
+/// Texts that stand for a missing value, unless others are given; an empty cell always does.
+pub const MISSING: [&str; 6] = ["NA", "NaN", "nan", "null", "None", "?"];
+
+/// What the columns of a table mean. A role without columns here is recognised by the usual names;
+/// one with an empty list has none.
+///
+/// ```
+/// use foretell::log::Schema;
+///
+/// let schema: Schema = serde_json::from_str(r#"{"episode": "user_id", "action": "none", "observation": ["mood", "sleep"]}"#)?;
+/// assert_eq!(schema.observation.unwrap(), ["mood", "sleep"]);
+/// assert_eq!(schema.action.unwrap().len(), 0);
+/// assert_eq!(schema.reward, None);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Schema {
+    /// Columns whose values together name an episode.
+    #[serde(deserialize_with = "names", skip_serializing_if = "Option::is_none")]
+    pub episode: Option<Vec<String>>,
+    /// Column whose episodes stay together when some are held out.
+    #[serde(deserialize_with = "names", skip_serializing_if = "Option::is_none")]
+    pub group: Option<Vec<String>>,
+    /// Number of a step: it must go up by 1 within an episode, unless rows are sorted.
+    #[serde(deserialize_with = "names", skip_serializing_if = "Option::is_none")]
+    pub step: Option<Vec<String>>,
+    /// Column by which the rows of an episode are sorted, wherever they are in the file; `row` for
+    /// their order in the file.
+    #[serde(deserialize_with = "names", skip_serializing_if = "Option::is_none")]
+    pub sort: Option<Vec<String>>,
+    /// Columns that make the action; none for a system without actions.
+    #[serde(deserialize_with = "names", skip_serializing_if = "Option::is_none")]
+    pub action: Option<Vec<String>>,
+    /// Columns that make the observation.
+    #[serde(deserialize_with = "names", skip_serializing_if = "Option::is_none")]
+    pub observation: Option<Vec<String>>,
+    /// The reward.
+    #[serde(deserialize_with = "names", skip_serializing_if = "Option::is_none")]
+    pub reward: Option<Vec<String>>,
+    /// True in the last row of an episode that ended by itself.
+    #[serde(deserialize_with = "names", skip_serializing_if = "Option::is_none")]
+    pub terminated: Option<Vec<String>>,
+    /// True in the last row of an episode that was cut off.
+    #[serde(deserialize_with = "names", skip_serializing_if = "Option::is_none")]
+    pub truncated: Option<Vec<String>>,
+    /// Probability of the action under the behaviour policy.
+    #[serde(deserialize_with = "names", skip_serializing_if = "Option::is_none")]
+    pub action_prob: Option<Vec<String>>,
+    /// Its natural logarithm.
+    #[serde(deserialize_with = "names", skip_serializing_if = "Option::is_none")]
+    pub action_logp: Option<Vec<String>>,
+    /// Column of a time. How long it took from the row before becomes part of the action.
+    #[serde(deserialize_with = "names", skip_serializing_if = "Option::is_none")]
+    pub elapsed: Option<Vec<String>>,
+    /// Where that time is cut, such as `3m` and `1y`; without it, into three cells with equally
+    /// many rows.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub elapsed_bins: Vec<String>,
+    /// The observation of a row was seen before its action, not after it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub shift_observation: bool,
+    /// Patterns of columns, such as `m_*` or `Jan..Dec`, whose values are the observations of an
+    /// episode one after the other: a row is an episode.
+    #[serde(deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
+    pub wide: Vec<String>,
+    /// How measured columns are divided; several columns that are divided together are joined by
+    /// `+`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub bins: BTreeMap<String, Bins>,
+    /// Texts that stand for a missing value; an empty cell always does.
+    #[serde(deserialize_with = "names", skip_serializing_if = "Option::is_none")]
+    pub missing: Option<Vec<String>>,
+    /// The cells that were fitted to logs, by the names of their columns.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub encoders: BTreeMap<String, Encoder>,
+}
+
+/// The key of the cells of elapsed times among the encoders.
+pub(super) const ELAPSED: &str = "elapsed";
+
+impl Schema {
+    /// The columns that are given for a role; `None` if they are to be recognised.
+    pub(super) fn given(&self, role: Role) -> Option<&[String]> {
+        match role {
+            Role::Episode => self.episode.as_deref(),
+            Role::Group => self.group.as_deref(),
+            Role::Step => self.step.as_deref(),
+            Role::Sort => self.sort.as_deref(),
+            Role::Action => self.action.as_deref(),
+            Role::Observation => self.observation.as_deref(),
+            Role::Reward => self.reward.as_deref(),
+            Role::Terminated => self.terminated.as_deref(),
+            Role::Truncated => self.truncated.as_deref(),
+            Role::Probability => self.action_prob.as_deref(),
+            Role::LogProbability => self.action_logp.as_deref(),
+            Role::Elapsed => self.elapsed.as_deref(),
+            Role::NextObservation | Role::First | Role::Last => None,
+        }
+    }
+
+    /// Whether it says nothing.
+    pub fn is_empty(&self) -> bool {
+        *self == Schema::default()
+    }
+
+    /// Whether the rows of a file must be in memory to be put in order.
+    pub(super) fn arranges(&self) -> bool {
+        self.sort.as_ref().is_some_and(|sort| !sort.is_empty()) || !self.wide.is_empty()
+    }
+
+    /// Whether a column is one of the wide ones: it matches a pattern, or stands between the first
+    /// and the last of a range.
+    pub(super) fn is_wide(&self, name: &str, names: &[String]) -> bool {
+        let at = |name: &str| names.iter().position(|other| other == name);
+        let matches = |pattern: &String| {
+            if let Some((first, last)) = pattern.split_once("..").and_then(|(first, last)| Some((at(first)?, at(last)?))) {
+                return at(name).is_some_and(|i| (first..=last).contains(&i));
+            }
+            fits(&pattern.chars().collect::<Vec<_>>(), &name.chars().collect::<Vec<_>>())
+        };
+        self.wide.iter().any(matches)
+    }
+
+    /// Whether a text stands for a missing value.
+    pub(super) fn is_missing(&self, text: &[u8]) -> bool {
+        text.is_empty()
+            || match &self.missing {
+                Some(given) => given.iter().any(|name| name.as_bytes() == text),
+                None => MISSING.iter().any(|name| name.as_bytes() == text),
+            }
+    }
+
+    /// The schema as the user wrote it, without what was fitted to logs.
+    pub fn as_given(&self) -> Schema {
+        Schema { encoders: BTreeMap::new(), ..self.clone() }
+    }
+}
+
+/// Splits a list of names such as `a,b`; `none` is the empty list.
+pub fn split_names(text: &str) -> Vec<String> {
+    match text.trim() {
+        NONE => Vec::new(),
+        text => text.split(',').map(|name| name.trim().to_string()).filter(|name| !name.is_empty()).collect(),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+fn list<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    Ok(match OneOrMany::deserialize(from)? {
+        OneOrMany::One(text) if text == NONE => Vec::new(),
+        OneOrMany::One(text) => vec![text],
+        OneOrMany::Many(all) => all,
+    })
+}
+
+fn names<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<String>>, D::Error> {
+    list(from).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schema_survives_json_and_refuses_unknown_keys() {
+        let json = r#"{"episode":["a","b"],"action":[],"wide":["m_*"],"bins":{"x":"kmeans:8"},"shift_observation":true}"#;
+        let schema: Schema = serde_json::from_str(json).unwrap();
+        assert_eq!(serde_json::from_str::<Schema>(&serde_json::to_string(&schema).unwrap()).unwrap(), schema);
+        assert_eq!(serde_json::to_string(&Schema::default()).unwrap(), "{}");
+        let said = serde_json::from_str::<Schema>(r#"{"actoin": "a"}"#).unwrap_err().to_string();
+        assert!(said.contains("actoin") && said.contains("action"), "{said}");
+    }
+}
