@@ -12,7 +12,7 @@ use super::{SelectParams, Selecting, Selection, Tried};
 use crate::data::{Alphabet, Trajectory};
 use crate::error::Result;
 use crate::log::Logs;
-use crate::model::{Latent, LearnParams, Member, Mixture, Model, Part, Predictor, StateLayout};
+use crate::model::{Candidate, Latent, LearnParams, Member, Mixture, Model, Part, Predictor};
 use crate::refine::{Data, FittedStates, RefineParams};
 use crate::rng::Seed;
 
@@ -44,8 +44,8 @@ pub(crate) struct Finalists {
     stack: Stack,
     /// The POMDPs of the only fold, from which EM continues.
     states: Option<Vec<FittedStates>>,
-    /// The layout of the states of all folds.
-    layout: Option<StateLayout>,
+    /// The kind of states of all folds.
+    kind: Option<Candidate>,
     training: Vec<Trajectory>,
     /// What can be compared with a family that observes rewards: `None` if there are no POMDPs.
     common: Option<Common>,
@@ -134,9 +134,9 @@ impl Family {
         let selection = self.report(&trial, &stack, folds.len())?;
         let (slots, evidence) = (trial.slots.clone(), trial.evidence.clone());
         let common = leader(&slots, &stack).and_then(|leader| trial.common(&stack, leader));
-        let (layout, states) = (trial.layout, trial.into_states());
+        let (kind, states) = (trial.kind, trial.into_states());
         let training = folds.into_iter().next().map(|fold| fold.training).unwrap_or_default();
-        Ok(Finalists { selection, slots, stack, states, layout, training, common, evidence })
+        Ok(Finalists { selection, slots, stack, states, kind, training, common, evidence })
     }
 
     fn report(&self, trial: &Trial<'_>, stack: &Stack, folds: usize) -> Result<Selection> {
@@ -212,7 +212,7 @@ impl Family {
                 };
                 (states.par_iter().enumerate().map(extended).collect::<Result<Vec<_>>>()?, data)
             }
-            None => self.setting.states(model, logs, finalists.layout)?,
+            None => self.setting.states(model, logs, finalists.kind)?,
         };
         let latent = |(i, states): (usize, &FittedStates)| is_used(i).then(|| states.model(model, &data)).transpose();
         states.par_iter().enumerate().map(latent).collect()
