@@ -266,6 +266,7 @@ fn in_words(stage: Selecting) -> &'static str {
     match stage {
         Selecting::Linear => "n-grams and linear models",
         Selecting::Latent => "latent states",
+        Selecting::Recurrent => "recurrent networks",
         Selecting::Weights => "weights",
         Selecting::Rewards => "the same with rewards observed",
         Selecting::Last => "the best on all logs",

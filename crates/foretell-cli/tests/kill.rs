@@ -121,9 +121,21 @@ fn learning_survives_being_killed() {
     let logs = ["learn", "walks-00.parquet", "walks-01.parquet", "walks-02.parquet"];
     let ways: [&[&str]; 4] = [
         &["--test-dim", "60", "--history-dim", "60", "--rank", "5", "--refine", "--em-rounds", "3", "--states", "20"],
-        &["--keep-moments", "--weighting", "propensity", "--test-dim", "200", "--history-dim", "200", "--rank", "8"],
+        &[
+            "--mix",
+            "0.2",
+            "--keep-moments",
+            "--weighting",
+            "propensity",
+            "--test-dim",
+            "200",
+            "--history-dim",
+            "200",
+            "--rank",
+            "8",
+        ],
         // Half of the moments of pairs fit into memory.
-        &["--keep-moments", "--memory", "1MB", "--test-dim", "200", "--history-dim", "200", "--rank", "8"],
+        &["--mix", "0.2", "--keep-moments", "--memory", "1MB", "--test-dim", "200", "--history-dim", "200", "--rank", "8"],
         &["--preset", "paper", "--projection", "identity", "--max-test-length", "2", "--ensemble", "2"],
     ];
     for (seed, way) in (3..).zip(ways) {

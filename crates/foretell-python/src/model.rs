@@ -46,17 +46,18 @@ struct Named {
 
 impl Model {
     pub fn linear(&self) -> PyResult<&Linear> {
-        let no_linear =
-            || PyValueError::new_err("the model is an n-gram, and has no linear part; learn one with only=\"linear\"");
-        self.model.linear().ok_or_else(no_linear)
+        let what = if self.model.recurrent().is_some() { "a recurrent network" } else { "an n-gram" };
+        let no_linear = || format!("the model is {what}, and has no linear part; learn one with only=\"linear\"");
+        self.model.linear().ok_or_else(|| PyValueError::new_err(no_linear()))
     }
 
     /// The predictor of a model that is not a mixture.
     fn own(&self) -> Part {
-        match (self.model.latent(), self.model.linear()) {
-            (Some(_), _) => Part::Latent,
-            (None, Some(_)) => Part::Linear,
-            (None, None) => Part::NGram(self.model.ngram().length()),
+        match (self.model.latent(), self.model.linear(), self.model.recurrent()) {
+            (Some(_), ..) => Part::Latent,
+            (None, Some(_), _) => Part::Linear,
+            (None, None, Some(net)) => Part::Recurrent(Box::new(net.clone())),
+            (None, None, None) => Part::NGram(self.model.ngram().length()),
         }
     }
 
@@ -68,6 +69,7 @@ impl Model {
             Part::Linear => format!("rank {}", self.model.linear().map_or(0, Linear::rank)),
             Part::Latent => self.model.latent().map_or_else(String::new, |latent| states(&latent.pomdp)),
             Part::Other(_, pomdp) => states(pomdp),
+            Part::Recurrent(net) => format!("{} units", net.hidden()),
         }
     }
 }

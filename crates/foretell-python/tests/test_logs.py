@@ -100,7 +100,7 @@ def test_what_is_wrong_is_said(tmp_path):
         ft.read(tmp_path / "*.csv")
     with pytest.raises(ValueError, match="different lengths"):
         ft.from_numpy([0, 1], [0, 1, 2])
-    with pytest.raises(ValueError, match="row 2: observation 0.5 is not a whole number; discretise it first"):
+    with pytest.raises(ValueError, match="row 2: observation 0.5 is not a whole number; divide the column into bins"):
         ft.from_numpy([0, 1], [1.0, 0.5])
     with pytest.raises(ValueError, match="the table"):
         ft.from_numpy([0, 1, 0], [0, 0, 0], episodes=[0, 1, 0])

@@ -73,7 +73,7 @@ def test_python_and_the_command_line_select_the_same(maze, flags, keywords, tmp_
 def test_the_selection_is_reported(mixture):
     selection = mixture.selection
     assert selection.effort == "normal" and selection.parts == 150 and selection.folds == 5
-    assert {candidate.kind for candidate in selection.tried} == {"ngram", "linear", "latent"}
+    assert {candidate.kind for candidate in selection.tried} == {"ngram", "linear", "latent", "recurrent"}
     assert math.isclose(sum(candidate.weight for candidate in selection.tried), 1)
     for candidate in selection.tried:
         assert math.isclose(candidate.nats + candidate.behind, selection.nats, abs_tol=1e-9)

@@ -30,7 +30,9 @@ def test_all_tables_take_the_same_keywords(tmp_path):
     ):
         assert list(logs) == EXPECTED
         assert logs.to_numpy()["observation"].tolist() == [0, 1, 0, -1, 0]
-        assert logs.to_pandas()["observation"].tolist() == ["1", "0", "1", None, "1"]
+        observations = logs.to_pandas()["observation"]
+        assert observations[observations.notna()].tolist() == ["1", "0", "1", "1"]
+        assert observations.isna().tolist() == [False, False, False, True, False]
 
 
 def test_measurements_and_missing_values_need_no_preparation():

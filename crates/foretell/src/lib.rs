@@ -57,6 +57,7 @@ pub mod pomdp;
 pub mod model;
 pub mod learn;
 pub mod refine;
+mod recurrent;
 pub mod select;
 pub mod plan;
 mod recipe;

@@ -28,7 +28,7 @@ struct Year {
 /// `None` for the state without birds.
 fn year(name: &str) -> Option<Year> {
     let mut year = Year { birds: 0, levels: Vec::new(), metres: 0 };
-    for part in name.split('/').filter(|_| name != "extinct") {
+    for part in name.split('|').filter(|_| name != "extinct") {
         let (variable, value) = part.split_once('=').unwrap();
         match variable {
             "pop" => year.birds = value.strip_suffix('k').unwrap().parse().unwrap(),
@@ -134,7 +134,7 @@ fn all_but_the_sea_is_observed() {
         let pomdp = pomdp(name);
         assert_eq!((pomdp.states().len(), pomdp.alphabet().observations().len()), (states, observations), "{name}");
         for (s, state) in pomdp.states().iter().enumerate() {
-            let seen = state.rsplit_once("/rise=").map_or(state.as_str(), |(seen, _)| seen);
+            let seen = state.rsplit_once("|rise=").map_or(state.as_str(), |(seen, _)| seen);
             let [(o, 1.0)] = pomdp.emissions(Action(1), s).collect::<Vec<_>>()[..] else { panic!("{state} is seen exactly") };
             let symbol = pomdp.alphabet().symbol(o);
             assert_eq!((symbol.name.as_str(), symbol.terminal), (seen, pomdp.is_terminal(s)));
@@ -147,10 +147,10 @@ fn all_but_the_sea_is_observed() {
 fn indices_are_those_of_the_data_set() {
     let plover = pomdp("amm-plover");
     // s = x + 4 v₂ + 12 v₃ + 36 m
-    assert_eq!(plover.states()[3 + 4 * 2 + 12 + 36 * 2], "pop=35k/node2=high/node3=med/rise=200cm");
+    assert_eq!(plover.states()[3 + 4 * 2 + 12 + 36 * 2], "pop=35k|node2=high|node3=med|rise=200cm");
     assert_eq!(plover.alphabet().actions(), ["nothing", "protect-2", "protect-3"]);
     let three = pomdp("amm-108");
-    assert_eq!(three.states()[1 + 4 + 12 * 2 + 108], "pop=25k/nodeA=med/nodeB=high/nodeC=low/rise=100cm");
+    assert_eq!(three.states()[1 + 4 + 12 * 2 + 108], "pop=25k|nodeA=med|nodeB=high|nodeC=low|rise=100cm");
     assert_eq!(three.alphabet().actions(), ["protect-A", "protect-B", "protect-C"]);
 }
 
@@ -162,10 +162,10 @@ fn starts_horizons_and_discounts_are_those_of_the_sources() {
         let states: Vec<_> = pomdp.start().map(|(s, p)| (pomdp.states()[s].clone(), p)).collect();
         (states, domain.horizon, domain.discount)
     };
-    let third = |rise: &str| (format!("pop=35k/node2=low/node3=low/rise={rise}"), 1.0 / 3.0);
+    let third = |rise: &str| (format!("pop=35k|node2=low|node3=low|rise={rise}"), 1.0 / 3.0);
     assert_eq!(start("amm-plover"), (["0cm", "100cm", "200cm"].map(third).to_vec(), 50, 0.95));
-    assert_eq!(start("amm-cpsr"), (vec![("pop=20k/node2=low/node3=low/rise=0cm".to_string(), 1.0)], 50, 0.99));
-    assert_eq!(start("amm-108"), (vec![("pop=20k/nodeA=low/nodeB=low/nodeC=low/rise=0cm".to_string(), 1.0)], 50, 0.99));
+    assert_eq!(start("amm-cpsr"), (vec![("pop=20k|node2=low|node3=low|rise=0cm".to_string(), 1.0)], 50, 0.99));
+    assert_eq!(start("amm-108"), (vec![("pop=20k|nodeA=low|nodeB=low|nodeC=low|rise=0cm".to_string(), 1.0)], 50, 0.99));
 }
 
 #[test]
@@ -175,14 +175,14 @@ fn a_year_pays_for_its_birds_less_the_cost_of_the_action() {
         let s = pomdp.states().iter().position(|s| s == state).unwrap();
         pomdp.expected_reward(pomdp.alphabet().action(action).unwrap(), s)
     };
-    let plover = "pop=25k/node2=med/node3=low/rise=200cm";
+    let plover = "pop=25k|node2=med|node3=low|rise=200cm";
     assert_eq!(reward("amm-plover", "nothing", plover), 250.0);
     assert_eq!(reward("amm-plover", "protect-2", plover), 250.0 - 88.1);
     assert_eq!(reward("amm-plover", "protect-3", plover), 250.0 - 47.8);
     assert_eq!(reward("amm-plover:costs=false", "protect-2", plover), 250.0);
-    assert_eq!(reward("amm-plover", "protect-3", "pop=20k/node2=low/node3=med/rise=0cm"), 200.0 - 143.8);
-    assert_eq!(reward("amm-plover", "protect-2", "pop=35k/node2=high/node3=med/rise=0cm"), 350.0);
-    let three = "pop=30k/nodeA=low/nodeB=med/nodeC=med/rise=0cm";
+    assert_eq!(reward("amm-plover", "protect-3", "pop=20k|node2=low|node3=med|rise=0cm"), 200.0 - 143.8);
+    assert_eq!(reward("amm-plover", "protect-2", "pop=35k|node2=high|node3=med|rise=0cm"), 350.0);
+    let three = "pop=30k|nodeA=low|nodeB=med|nodeC=med|rise=0cm";
     assert_eq!(reward("amm-108", "protect-A", three), 300.0);
     assert_eq!(reward("amm-108:costs=true", "protect-A", three), 300.0 - 57.7);
     assert_eq!(reward("amm-108:costs=true", "protect-B", three), 300.0 - 143.8);

@@ -62,10 +62,13 @@ fn the_alphabets_contain_what_can_occur() {
 #[test]
 fn observations_are_said_in_words() {
     for (name, words) in [
-        ("walls=none/smell=2", "No walls around. You smell food at most 2 steps away."),
-        ("walls=NE/ghosts=SW", "Walls north and east. Ghosts in sight to the south and west."),
-        ("walls=S/smell=4/food=NEW", "A wall south. You smell food 4 steps away. Food in sight to the north, east and west."),
-        ("walls=NS/power", "Walls north and south. You are powered up: ghosts flee."),
+        ("walls=none|smell=2|food=none|ghosts=none|power=no", "No walls around. You smell food at most 2 steps away."),
+        ("walls=NE|ghosts=SW|power=no", "Walls north and east. Ghosts in sight to the south and west."),
+        (
+            "walls=S|smell=4|food=NEW|ghosts=none|power=no",
+            "A wall south. You smell food 4 steps away. Food in sight to the north, east and west.",
+        ),
+        ("walls=NS|ghosts=none|power=yes", "Walls north and south. You are powered up: ghosts flee."),
     ] {
         assert_eq!(pocman::describe(name).as_deref(), Some(words));
     }

@@ -1,6 +1,6 @@
 //! Selection of predictors by held-out evidence.
 
-use foretell::model::{MemberKind, Part};
+use foretell::model::{MemberKind, Part, Predictor};
 use foretell::testing::assert_predicts;
 use foretell::{
     ActionObservation, Alphabet, Domain, Effort, End, Fitted, LearnOverrides, Logs, Model, Predict, PredictiveState, Recipe,
@@ -15,9 +15,9 @@ fn fit(logs: &Logs, select: SelectParams) -> foretell::Result<Fitted> {
     Recipe { refine: Some(RefineParams::default()), select: Some(select), ..Recipe::default() }.fit(logs)
 }
 
-/// The default with everything left open.
+/// The default with everything left open, but without networks, which take the longest.
 fn best(logs: &Logs) -> Fitted {
-    fit(logs, SelectParams::default()).unwrap()
+    fit(logs, SelectParams { for_planning: true, ..SelectParams::default() }).unwrap()
 }
 
 fn only(kind: MemberKind) -> SelectParams {
@@ -100,7 +100,7 @@ fn a_mixture_is_a_distribution_and_survives_a_file_bit_by_bit() {
 #[test]
 fn the_prediction_of_a_mixture_is_the_weighted_mean_of_its_members() {
     let domain = domains::get("rocksample:size=3,rocks=2,seed=1").unwrap();
-    let model = best(&sample(&domain, 150, 20, 5)).model;
+    let model = fit(&sample(&domain, 150, 20, 5), SelectParams::default()).unwrap().model;
     let mixture = model.mixture().unwrap();
     let latent = model.clone().without_mixture();
     let linear = latent.clone().without_refinement();
@@ -115,6 +115,7 @@ fn the_prediction_of_a_mixture_is_the_weighted_mean_of_its_members() {
                 let seen = 1.0 - PredictiveState::new(&model).unseen();
                 foretell::Belief::new(pomdp).probabilities(a).iter().map(|p| seen * p).collect()
             }
+            Part::Recurrent(_) => PredictiveState::new(&model.clone().recurrent_alone().unwrap()).predict(a).to_vec(),
         };
         sum.iter_mut().zip(p).for_each(|(sum, p)| *sum += member.weight * p);
     }
@@ -181,7 +182,7 @@ fn what_is_given_is_obeyed() {
     let maze = domains::get("colored-gridworld").unwrap();
     let logs = sample(&maze, 200, 13, 7);
     let fixed = LearnOverrides { rank: Some(5), ..LearnOverrides::default() };
-    let recipe = |only, effort| SelectParams { effort, only, fixed: fixed.clone() };
+    let recipe = |only, effort| SelectParams { effort, only, fixed: fixed.clone(), ..SelectParams::default() };
     let linear = fit(&logs, recipe(Some(MemberKind::Linear), Effort::Normal)).unwrap();
     assert!(linear.model.mixture().is_none() && linear.model.linear().unwrap().rank() == 5);
     let quick = fit(&logs, recipe(None, Effort::Quick)).unwrap();
@@ -272,4 +273,31 @@ fn more_logs_are_worth_something_only_where_there_are_few() {
     assert!(many.gain.abs() < 0.005 && many.error < 0.005, "{many:?}");
     let maze = domains::get("colored-gridworld").unwrap();
     assert_eq!(best(&sample(&maze, 100, 13, 1)).selection.unwrap().doubling, None, "POMDPs need a thorough effort");
+}
+
+#[test]
+fn a_recurrent_network_predicts_tracks_and_survives_its_file() {
+    let domain = domains::get("amm-plover").unwrap();
+    let fitted = fit(&sample(&domain, 60, 12, 8), only(MemberKind::Recurrent)).unwrap();
+    let model = fitted.model;
+    let net = model.recurrent().unwrap();
+    assert!(matches!(model.predictor(), Predictor::Recurrent(_)) && net.factors() == 4);
+    assert!(fitted.selection.unwrap().tried.iter().all(|tried| tried.kind == MemberKind::Recurrent && tried.weight == 1.0));
+    let read = Model::from_bytes(&model.to_bytes(), "model").unwrap();
+    assert!(read == model && read.to_bytes() == model.to_bytes());
+
+    let mut episodes = sample(&domain, 20, 12, 9).episodes_for(model.alphabet(), "model").unwrap();
+    // An observation and an action that were not seen in training.
+    episodes[0].steps[3].observation = foretell::Observation(model.alphabet().observations().len() as u32);
+    episodes[1].steps[3].action = foretell::Action(model.alphabet().actions().len() as u32);
+    assert_predicts(&mut PredictiveState::new(&model), model.alphabet(), &episodes);
+
+    // A forecast of one step is a prediction; later ones are distributions as well.
+    let state = PredictiveState::new(&model);
+    let plan = [foretell::Action(0); 5];
+    let forecast = state.forecast(&plan);
+    assert_eq!(forecast[0], state.clone().predict(plan[0]));
+    assert!(forecast.iter().all(|p| (p.iter().sum::<f64>() + state.unseen() - 1.0).abs() < 1e-9));
+    assert_eq!(foretell::Filter::state(&state).len(), net.hidden());
+    assert_eq!(state.sample(&plan, &mut Seed(1).rng()).len(), plan.len());
 }

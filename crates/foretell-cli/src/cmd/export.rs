@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
+use foretell::model::Predictor;
 use foretell::{Model, Pomdp, domains};
 
 use crate::{output, report};
@@ -45,6 +46,11 @@ const DISCOUNT: f64 = 0.99;
 fn pomdp(name: &str) -> anyhow::Result<Pomdp> {
     if is_model(Path::new(name)) {
         let model = Model::load(name)?;
+        if matches!(model.predictor(), Predictor::Recurrent(_)) {
+            anyhow::bail!(
+                "{name} is a recurrent network, not a POMDP: it has no latent states; learn one with `foretell learn LOGS --only latent -o refined.safetensors`"
+            );
+        }
         let Some(refined) = model.latent() else {
             anyhow::bail!(
                 "{name} is a linear model, not a POMDP: its operators may give negative probabilities; refine it first with `foretell refine {name} LOGS -o refined.safetensors`"

@@ -72,6 +72,8 @@ enum Only {
     Linear,
     /// Latent states of POMDPs
     Latent,
+    /// Recurrent networks
+    Recurrent,
 }
 
 impl From<Only> for MemberKind {
@@ -80,6 +82,7 @@ impl From<Only> for MemberKind {
             Only::Ngram => MemberKind::NGram,
             Only::Linear => MemberKind::Linear,
             Only::Latent => MemberKind::Latent,
+            Only::Recurrent => MemberKind::Recurrent,
         }
     }
 }
@@ -154,7 +157,7 @@ impl Args {
         if fixed.is_none() && only.is_some_and(|only| only != MemberKind::Linear) {
             anyhow::bail!("--mix and --preset paper describe a linear model; leave out --only, or --mix and --preset");
         }
-        Ok(fixed.map(|fixed| SelectParams { effort: self.effort, only, fixed }))
+        Ok(fixed.map(|fixed| SelectParams { effort: self.effort, only, fixed, for_planning: false }))
     }
 
     /// An error if there are parameters of latent states, and no latent states.

@@ -66,9 +66,9 @@ def learn(
 ) -> Model:
     """Learns a model from logs.
 
-    By default it fits predictors of several kinds to part of the logs: n-grams, linear models, and
-    POMDPs with latent states. The rest of the logs tells how to weigh them. The model is their
-    mixture, and ``model.selection`` has the evidence. With ``refine=True``, ``mix`` or
+    By default it fits predictors of several kinds to part of the logs: n-grams, linear models,
+    POMDPs with latent states, and recurrent networks. The rest of the logs tells how to weigh them.
+    The model is their mixture, and ``model.selection`` has the evidence. With ``refine=True``, ``mix`` or
     ``preset="paper"`` nothing is selected, because each of these describes one model completely.
 
     Parameters
@@ -83,11 +83,12 @@ def learn(
         selecting anything else.
     effort : {"quick", "normal", "thorough"}
         How much work goes into finding a good predictor. "quick": n-grams and linear models only.
-        "normal": POMDPs too. "thorough": more POMDPs, fitted for longer. It is a matter of work and
-        not of time, so that results do not depend on the clock.
-    only : {"ngram", "linear", "latent"}, optional
-        Use only predictors of this kind: back-off n-grams, linear predictive states, or latent
-        states of POMDPs.
+        "normal": POMDPs and recurrent networks too. "thorough": more POMDPs and larger networks,
+        fitted for longer. It is a matter of work and not of time, so that results do not depend on
+        the clock.
+    only : {"ngram", "linear", "latent", "recurrent"}, optional
+        Use only predictors of this kind: back-off n-grams, linear predictive states, latent states
+        of POMDPs, or recurrent networks.
     ensemble : int, optional
         Average this many models, and learn as many again from halves of the logs. Their spread
         shows how uncertain predictions are.

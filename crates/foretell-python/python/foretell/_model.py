@@ -440,8 +440,8 @@ class Filter:
 
     @property
     def state(self) -> NDArray[np.float64]:
-        """The predictive state, or the belief over latent states if the model has a POMDP. Empty for
-        an n-gram."""
+        """The predictive state, the belief over latent states if the model has a POMDP, or the units
+        of a recurrent network if there is nothing else. Empty for an n-gram."""
         return self._native.state_vector
 
     @property

@@ -7,14 +7,14 @@ from typing import Any, Literal
 
 from foretell._html import count, grid
 
-Kind = Literal["ngram", "linear", "latent"]
-"""Kinds of predictors: counts after the last steps, a linear predictive state, or the belief over
-the latent states of a POMDP."""
+Kind = Literal["ngram", "linear", "latent", "recurrent"]
+"""Kinds of predictors: counts after the last steps, a linear predictive state, the belief over the
+latent states of a POMDP, or the state of a recurrent network."""
 
 Effort = Literal["quick", "normal", "thorough"]
 
-NAMES: dict[Kind, str] = {"ngram": "n-gram", "linear": "linear", "latent": "latent"}
-_NOUNS: dict[Kind, str] = {"ngram": "n-gram", "linear": "linear model", "latent": "POMDP"}
+NAMES: dict[Kind, str] = {"ngram": "n-gram", "linear": "linear", "latent": "latent", "recurrent": "recurrent"}
+_NOUNS: dict[Kind, str] = {"ngram": "n-gram", "linear": "linear model", "latent": "POMDP", "recurrent": "recurrent network"}
 _HEAD = ("predictor", "size", "nats per step", "behind the choice", "± s.e.", "weight")
 
 
@@ -24,7 +24,7 @@ class Member:
 
     kind: Kind
     size: str
-    """In words: ``"up to 2 steps"``, ``"rank 8"``, ``"62 states"``."""
+    """In words: ``"up to 2 steps"``, ``"rank 8"``, ``"62 states"``, ``"64 units"``."""
     weight: float
     """Its weight at the start of an episode; the weights of a model sum to 1."""
 

@@ -243,7 +243,7 @@ impl<'d> Agent<'d> {
     }
 
     fn fit(&mut self) -> Result<()> {
-        let select = self.params.refine.then(|| self.select.clone());
+        let select = self.params.refine.then(|| SelectParams { for_planning: true, ..self.select.clone() });
         let recipe = Recipe { learn: self.learning.clone(), select, ..Recipe::default() };
         self.model = Some(recipe.fit(&self.logs())?.model);
         self.reach(Stage::Fitted)

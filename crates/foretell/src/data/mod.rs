@@ -6,13 +6,15 @@ mod trajectory;
 mod overlap;
 mod episodes;
 mod translation;
+mod factors;
 mod sequence;
 
 pub(crate) use episodes::{Episode, Episodes, HELD_OUT, is_held_out};
+pub use factors::Factors;
 pub(crate) use overlap::Overlap;
 pub use overlap::Propensities;
 pub(crate) use sequence::{EMPTY, Fingerprints, Vocabulary, extend, mix};
-pub(crate) use symbols::PART_SEPARATOR;
+pub(crate) use symbols::SEPARATOR;
 pub use symbols::{Action, ActionObservation, Alphabet, Observation, ObservationSymbol};
 pub use trajectory::{About, CutRule, End, Trajectory};
 pub(crate) use translation::Translation;

@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 /// Joins the values of several columns, or of an array, into one symbol.
-pub(crate) const PART_SEPARATOR: char = '|';
+pub(crate) const SEPARATOR: char = '|';
 
 /// An action, as an index into [`Alphabet::actions`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -209,7 +209,7 @@ impl Alphabet {
     /// as `1|?`, and that do not end the episode.
     pub fn agreeing(&self, pattern: &str) -> Vec<Observation> {
         let agrees = |symbol: &ObservationSymbol| {
-            let (mut parts, mut known) = (symbol.name.split(PART_SEPARATOR), pattern.split(PART_SEPARATOR));
+            let (mut parts, mut known) = (symbol.name.split(SEPARATOR), pattern.split(SEPARATOR));
             let all = known.by_ref().all(|known| match (parts.next(), known.strip_suffix('?')) {
                 (Some(part), Some(label)) => part.starts_with(label),
                 (Some(part), None) => part == known,

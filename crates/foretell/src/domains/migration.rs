@@ -7,7 +7,7 @@
 //!
 //! # `amm-plover`: the model of the public data set
 //!
-//! * **States** are four variables, named like `pop=35k/node2=low/node3=med/rise=100cm`: the
+//! * **States** are four variables, named like `pop=35k|node2=low|node3=med|rise=100cm`: the
 //!   population at the breeding node, 20, 25, 30 or 35 thousand; the protection of node 2 and of
 //!   node 3, `low`, `med` or `high`; the rise of the sea, 0, 100 or 200 cm. 4 · 3 · 3 · 3 = 108.
 //! * **Actions** `nothing`, `protect-2`, `protect-3`. Protection succeeds with probability 0.99.
@@ -59,6 +59,7 @@
 
 use super::Domain;
 use super::settings::Settings;
+use crate::data::SEPARATOR;
 use crate::error::{Error, Result};
 use crate::pomdp::{Pomdp, PomdpTables, RewardRule, Row};
 
@@ -286,13 +287,13 @@ impl Migration {
         let state = self.state(s);
         let mut name = format!("pop={}k", POPULATION[state.population]);
         for (node, &v) in self.nodes().iter().zip(&state.protection) {
-            name += &format!("/node{}={}", node.name, LEVELS[v]);
+            name += &format!("{SEPARATOR}node{}={}", node.name, LEVELS[v]);
         }
         name
     }
 
     fn name(&self, s: usize) -> String {
-        format!("{}/rise={}cm", self.view_name(s), SEA_RISE[self.state(s).sea])
+        format!("{}{SEPARATOR}rise={}cm", self.view_name(s), SEA_RISE[self.state(s).sea])
     }
 }
 

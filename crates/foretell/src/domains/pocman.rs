@@ -32,13 +32,12 @@
 //!   food +100 (+1000) more. Pills have no reward.
 //! * **End**: when the player is caught or has eaten all food. Food in the cell where the player is
 //!   caught still counts. Episodes are truncated at 75 steps; the discount is 0.99999.
-//! * **Observations** of PocMan are like `walls=NS/smell=2/food=E/ghosts=N/power`, of S-PocMan like
-//!   `walls=NS/ghosts=N/power`; what is not perceived is omitted, and without walls it is
-//!   `walls=none`. `smell` is the distance to the nearest food in rows and columns together,
+//! * **Observations** of PocMan are like `walls=NS|smell=2|food=E|ghosts=N|power=yes`, of S-PocMan
+//!   like `walls=NS|ghosts=N|power=yes`; what is not perceived is `none`, or `power=no`. `smell` is the distance to the nearest food in rows and columns together,
 //!   through walls but not through the tunnel: 2 (or less), 3 or 4. `food` and `ghosts` are the
 //!   directions in which some are in sight, as far as the next wall, ghost or mouth of the tunnel;
 //!   what is under or behind a ghost is not seen. Pills, the number of ghosts, and a ghost in the
-//!   player's cell are not observed. `power` means that meeting ghosts is safe. There is no
+//!   player's cell are not observed. `power=yes` means that meeting ghosts is safe. There is no
 //!   observation before the first action. [`describe`] puts the names in words.
 //!
 //! The alphabet holds what can occur on this map wherever food and ghosts are: 6240 symbols, of

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-pub(super) use crate::data::PART_SEPARATOR as SEPARATOR;
+pub(super) use crate::data::SEPARATOR;
 
 /// What is wrong with a row, and what to do about it.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,6 +1,7 @@
 //! Numbers: vectors, sparse matrices, decompositions, means with intervals.
 
 mod vector;
+pub(crate) mod single;
 mod statistics;
 mod per_step;
 mod sparse;

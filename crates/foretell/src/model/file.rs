@@ -11,6 +11,7 @@ use super::mixture::{Member, MemberKind, Mixture, Part};
 use super::ngram::NGram;
 use super::params::LearnParams;
 use super::predictor::{Ensemble, Model, Origin, Predictor};
+use super::recurrent::{NetworkHeader, Recurrent};
 use crate::data::{ActionObservation, Alphabet};
 use crate::error::{Error, Result};
 use crate::log::Schema;
@@ -35,6 +36,9 @@ struct Header {
     refined: Option<LatentHeader>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     mixture: Option<MixtureHeader>,
+    /// The network that the model predicts by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    recurrent: Option<NetworkHeader>,
     /// Number of other models in an ensemble, trained on all logs and on halves; each is a file
     /// within the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -63,6 +67,9 @@ struct MemberHeader {
     /// A POMDP other than the model's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     other: Option<PomdpHeader>,
+    /// A network other than the model's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    network: Option<NetworkHeader>,
 }
 
 impl Model {
@@ -95,6 +102,10 @@ impl Model {
             ngram_length: self.ngram().length,
             refined: self.latent().map(Latent::header),
             mixture: self.mixture().map(mixture_header),
+            recurrent: match self.predictor().core() {
+                Predictor::Recurrent(net) => Some(net.header()),
+                _ => None,
+            },
             ensemble: ensemble.map(|ensemble| [ensemble.members.len(), ensemble.halves.len()]),
             encoding: origin.encoding.clone(),
             schema: (*origin.schema).clone(),
@@ -111,6 +122,9 @@ impl Model {
             Array::u32s("ngram_counts", &[counts.len()], counts),
         ]);
         arrays.extend(self.latent().iter().flat_map(|latent| latent.arrays()));
+        if let Predictor::Recurrent(net) = self.predictor().core() {
+            arrays.push(net.array("recurrent"));
+        }
         arrays.extend(self.mixture().iter().flat_map(|mixture| mixture_arrays(mixture)));
         if let Some(Ensemble { members, halves, .. }) = ensemble {
             for (name, models) in [("member", members), ("half", halves)] {
@@ -131,8 +145,20 @@ impl Model {
     /// Reads a model from the bytes of a safetensors file; `file` is named in errors.
     pub fn from_bytes(bytes: &[u8], file: &str) -> Result<Model> {
         let (header, arrays): (Header, _) = Arrays::open(MODEL, bytes, file)?;
-        let Header { params, alphabet, episodes, steps, skipped, ngram_length, refined, mixture, ensemble, encoding, schema } =
-            header;
+        let Header {
+            params,
+            alphabet,
+            episodes,
+            steps,
+            skipped,
+            ngram_length,
+            refined,
+            mixture,
+            recurrent,
+            ensemble,
+            encoding,
+            schema,
+        } = header;
         let pairs = arrays.u32s("pairs")?;
         let pairs: Vec<_> = pairs.chunks_exact(2).map(|ao| ActionObservation::new(ao[0], ao[1])).collect();
         let pair_counts = arrays.sized("pair_counts", arrays.u64s("pair_counts")?, pairs.len())?;
@@ -143,6 +169,10 @@ impl Model {
             false => None,
         };
         let core = match (refined, linear) {
+            (None, _) if recurrent.is_some() => {
+                let header = recurrent.expect("it was checked");
+                Predictor::Recurrent(Box::new(Recurrent::read("recurrent", header, &alphabet, &arrays)?))
+            }
             (Some(header), Some(linear)) => Predictor::Latent(Box::new(Latent::read(header, linear, &alphabet, &arrays)?)),
             (None, Some(linear)) => Predictor::Linear(linear),
             (None, None) => Predictor::NGram,
@@ -171,14 +201,16 @@ fn mixture_header(mixture: &Mixture) -> MixtureHeader {
         weight: *weight,
         length: if let Part::NGram(length) = part { Some(*length) } else { None },
         other: if let Part::Other(candidate, pomdp) = part { Some(PomdpHeader::of(*candidate, pomdp)) } else { None },
+        network: if let Part::Recurrent(net) = part { Some(net.header()) } else { None },
     };
     MixtureHeader { memory: mixture.memory, members: mixture.members.iter().map(header).collect() }
 }
 
-/// The arrays of the POMDPs of a mixture; their names begin with `mixture` and their place in it.
+/// The arrays of the POMDPs and networks of a mixture; their names begin with `mixture` and their place in it.
 fn mixture_arrays(mixture: &Mixture) -> Vec<Array> {
     let others = mixture.members.iter().enumerate().filter_map(|(i, member)| match &member.part {
         Part::Other(_, pomdp) => Some(pomdp_arrays(&format!("mixture{i}"), pomdp)),
+        Part::Recurrent(net) => Some(vec![net.array(&format!("mixture{i}"))]),
         _ => None,
     });
     others.flatten().collect()
@@ -186,8 +218,12 @@ fn mixture_arrays(mixture: &Mixture) -> Vec<Array> {
 
 fn read_mixture(arrays: &Arrays<'_>, header: MixtureHeader, core: &Predictor, alphabet: &Alphabet) -> Result<Mixture> {
     let mut members = Vec::new();
-    for (i, MemberHeader { kind, weight, length, other }) in header.members.into_iter().enumerate() {
+    for (i, MemberHeader { kind, weight, length, other, network }) in header.members.into_iter().enumerate() {
         let part = match (kind, length, other, core) {
+            (MemberKind::Recurrent, None, None, _) if network.is_some() => {
+                let header = network.expect("it was checked");
+                Part::Recurrent(Box::new(Recurrent::read(&format!("mixture{i}"), header, alphabet, arrays)?))
+            }
             (MemberKind::NGram, Some(length), None, _) => Part::NGram(length),
             (MemberKind::Linear, None, None, Predictor::Linear(_) | Predictor::Latent(_)) => Part::Linear,
             (MemberKind::Latent, None, None, Predictor::Latent(_)) => Part::Latent,
@@ -199,7 +235,8 @@ fn read_mixture(arrays: &Arrays<'_>, header: MixtureHeader, core: &Predictor, al
         };
         members.push(Member { weight, part });
     }
-    let twice = |part: &Part| !matches!(part, Part::Other(..)) && members.iter().filter(|other| other.part == *part).count() > 1;
+    let may_be_twice = |part: &Part| matches!(part, Part::Other(..) | Part::Recurrent(_));
+    let twice = |part: &Part| !may_be_twice(part) && members.iter().filter(|other| other.part == *part).count() > 1;
     let total: f64 = members.iter().map(|member| member.weight).sum();
     let positive = members.iter().all(|member| member.weight > 0.0);
     let fits = positive && (total - 1.0).abs() < WEIGHT_ERROR && (0.0..=1.0).contains(&header.memory);

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::latent::Candidate;
+use super::recurrent::Recurrent;
 use crate::pomdp::Pomdp;
 
 /// Predictors of the same logs, and how much each counts.
@@ -38,6 +39,8 @@ pub enum Part {
     Latent,
     /// Another POMDP, fitted to the same logs from other states.
     Other(Candidate, Box<Pomdp>),
+    /// A recurrent network.
+    Recurrent(Box<Recurrent>),
 }
 
 /// The kind of a member.
@@ -51,6 +54,8 @@ pub enum MemberKind {
     Linear,
     /// The belief over latent states.
     Latent,
+    /// The state of a recurrent network.
+    Recurrent,
 }
 
 impl Mixture {
@@ -77,6 +82,7 @@ impl Part {
             Part::NGram(_) => MemberKind::NGram,
             Part::Linear => MemberKind::Linear,
             Part::Latent | Part::Other(..) => MemberKind::Latent,
+            Part::Recurrent(_) => MemberKind::Recurrent,
         }
     }
 }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use super::latent::Latent;
 use super::linear::Linear;
-use super::mixture::Mixture;
+use super::mixture::{Mixture, Part};
 use super::ngram::NGram;
 use super::params::{LearnParams, Weighting};
+use super::recurrent::Recurrent;
 use crate::data::{Action, ActionObservation, Alphabet, Fingerprints, Observation, ObservationSymbol};
 use crate::error::Result;
 use crate::log::Schema;
@@ -21,8 +22,10 @@ pub enum Predictor {
     Linear(Linear),
     /// A belief over the states of a POMDP.
     Latent(Box<Latent>),
+    /// The state of a recurrent network.
+    Recurrent(Box<Recurrent>),
     /// A mixture of the above. The first is the one whose states planners use: latent, otherwise
-    /// linear, otherwise the n-gram.
+    /// linear, otherwise the n-gram; recurrent if there is no other.
     Mixture(Box<Predictor>, Mixture),
     /// The mean of several models.
     Ensemble(Ensemble),
@@ -147,7 +150,7 @@ impl Model {
         match self.predictor.core() {
             Predictor::Linear(linear) => Some(linear),
             Predictor::Latent(latent) => Some(&latent.linear),
-            Predictor::NGram | Predictor::Mixture(..) | Predictor::Ensemble(_) => None,
+            Predictor::NGram | Predictor::Recurrent(_) | Predictor::Mixture(..) | Predictor::Ensemble(_) => None,
         }
     }
 
@@ -164,6 +167,18 @@ impl Model {
         match self.predictor.core() {
             Predictor::Latent(latent) => Some(latent),
             _ => None,
+        }
+    }
+
+    /// The recurrent network: the model itself, or the first one of its mixture. For an ensemble that
+    /// of its first model.
+    pub fn recurrent(&self) -> Option<&Recurrent> {
+        match self.predictor.core() {
+            Predictor::Recurrent(net) => Some(net),
+            _ => self.mixture()?.members.iter().find_map(|member| match &member.part {
+                Part::Recurrent(net) => Some(&**net),
+                _ => None,
+            }),
         }
     }
 
@@ -191,6 +206,13 @@ impl Model {
             other => other,
         };
         Model { predictor, ..self }
+    }
+
+    /// The first recurrent network of a mixture as a model of its own, whose states planners then use.
+    /// `None` if there is none.
+    pub fn recurrent_alone(self) -> Option<Model> {
+        let net = self.recurrent()?.clone();
+        Some(self.with_predictor(Predictor::Recurrent(Box::new(net))))
     }
 
     /// The linear model that it was refined from; any other model as it is.

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use super::parts::{Fold, HeldOut};
 use crate::data::ActionObservation;
 use crate::math::Mean;
-use crate::model::{Model, NGramFilter, PredictiveState};
+use crate::model::{Model, NGramFilter, PredictiveState, Recurrent, RecurrentFilter};
 use crate::pomdp::{Belief, Pomdp};
 use crate::system::{Filter, Predict, Track};
 
@@ -83,6 +83,7 @@ pub(super) enum Fitted<'a> {
     /// The model itself, which is linear.
     Linear,
     Pomdp(&'a Pomdp),
+    Recurrent(&'a Recurrent),
 }
 
 /// What is predicted of a step.
@@ -101,8 +102,9 @@ pub(super) fn log_probabilities(model: &Model, fitted: Fitted<'_>, held_out: &[H
     match fitted {
         Fitted::NGram(length) => logs(held_out, || NGramFilter::new(model, length), &known, target, 1.0),
         Fitted::Linear => logs(held_out, || PredictiveState::new(model), &known, target, 1.0),
-        // A POMDP computes only the probabilities that are needed, over the symbols seen in training.
+        // These compute only the probabilities that are needed, over the symbols seen in training.
         Fitted::Pomdp(pomdp) => logs(held_out, || Belief::new(pomdp), &known, target, 1.0 - known.unseen),
+        Fitted::Recurrent(net) => logs(held_out, || RecurrentFilter::new(net, model), &known, target, 1.0 - known.unseen),
     }
 }
 

@@ -12,7 +12,8 @@ use super::{SelectParams, Selecting, Selection, Tried};
 use crate::data::{Alphabet, Trajectory};
 use crate::error::Result;
 use crate::log::Logs;
-use crate::model::{Candidate, Latent, LearnParams, Member, Mixture, Model, Part, Predictor};
+use crate::model::{Candidate, Latent, LearnParams, Member, Mixture, Model, Part, Predictor, Recurrent};
+use crate::recurrent::{Budget, FittedNetwork};
 use crate::refine::{Data, FittedStates, RefineParams};
 use crate::rng::Seed;
 
@@ -24,9 +25,18 @@ const PARTS: usize = 10;
 const FOLDS: usize = 5;
 /// Logs with fewer steps are small, by effort.
 const SMALL: [usize; 3] = [10_000, 10_000, 200_000];
+/// A network that is trained again, because there were several folds, has this many times less work.
+const SMALL_LOGS: f64 = 4.0;
 /// Most symbols with which it is worth trying to observe rewards: with more, models are slow, and
 /// hardly any symbol is seen often enough.
 const MOST_SYMBOLS: usize = 300;
+
+/// Whether recurrent networks are trained, if the setting allows them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Networks {
+    Trained,
+    None,
+}
 
 /// A family of predictors and the logs to select from.
 pub(crate) struct Family {
@@ -46,6 +56,10 @@ pub(crate) struct Finalists {
     states: Option<Vec<FittedStates>>,
     /// The kind of states of all folds.
     kind: Option<Candidate>,
+    /// The networks of the only fold, from which training continues.
+    networks: Vec<FittedNetwork>,
+    /// The hidden units of the networks of all folds.
+    hidden: Vec<usize>,
     training: Vec<Trajectory>,
     /// What can be compared with a family that observes rewards: `None` if there are no POMDPs.
     common: Option<Common>,
@@ -101,21 +115,26 @@ impl Family {
     /// rewards may tell more than observations, the same is done with rewards observed, and the
     /// better of the two is returned.
     pub(crate) fn select(self, logs: &Logs, progress: &mut dyn FnMut(Selecting)) -> Result<(Family, Finalists)> {
-        let mut plain = self.finalists(progress)?;
+        let mut plain = self.finalists(Networks::Trained, progress)?;
         let Some(before) = plain.common.take().filter(|_| self.may_observe_rewards()) else { return Ok((self, plain)) };
         progress(Selecting::Rewards);
         let Setting { params, refine, select } = &self.setting;
         let params = LearnParams { observe_reward: true, ..params.clone() };
         let family = Family::read(logs, &Alphabet::observing_rewards(), &params, refine, select)?;
-        let mut observing = family.finalists(&mut |_| {})?;
+        let mut observing = family.finalists(Networks::None, &mut |_| {})?;
         let Some(after) = observing.common.take() else { return Ok((self, plain)) };
         let choice = compare(&plain.evidence, &before, &after);
-        let (family, finalists) = if choice.observed { (family, observing) } else { (self, plain) };
-        Ok((family, finalists.chosen_by(choice)))
+        match choice.observed {
+            true => {
+                let finalists = family.finalists(Networks::Trained, progress)?.chosen_by(choice);
+                Ok((family, finalists))
+            }
+            false => Ok((self, plain.chosen_by(choice))),
+        }
     }
 
     /// The same without another try.
-    pub(crate) fn finalists(&self, progress: &mut dyn FnMut(Selecting)) -> Result<Finalists> {
+    pub(crate) fn finalists(&self, networks: Networks, progress: &mut dyn FnMut(Selecting)) -> Result<Finalists> {
         progress(Selecting::Linear);
         let Setting { params, select, .. } = &self.setting;
         let is_small = self.sample.steps() < SMALL[select.effort as usize];
@@ -128,15 +147,22 @@ impl Family {
             progress(Selecting::Latent);
             trial.add_states()?;
         }
+        let mut common = None;
+        if networks == Networks::Trained && self.setting.fits_networks() {
+            common = common_of(&trial);
+            progress(Selecting::Recurrent);
+            trial.add_networks();
+        }
         trial.keep_only_wanted()?;
         progress(Selecting::Weights);
-        let stack = if trial.evidence.parts.is_empty() { alone(trial.slots.len()) } else { stack(&trial.evidence) };
+        let stack = stack_of(&trial);
         let selection = self.report(&trial, &stack, folds.len())?;
         let (slots, evidence) = (trial.slots.clone(), trial.evidence.clone());
-        let common = leader(&slots, &stack).and_then(|leader| trial.common(&stack, leader));
-        let (kind, states) = (trial.kind, trial.into_states());
+        let common = common.or_else(|| common_of(&trial));
+        let (kind, hidden) = (trial.kind, trial.hidden());
+        let (states, networks) = trial.into_fits().unwrap_or_default();
         let training = folds.into_iter().next().map(|fold| fold.training).unwrap_or_default();
-        Ok(Finalists { selection, slots, stack, states, kind, training, common, evidence })
+        Ok(Finalists { selection, slots, stack, states, kind, networks, hidden, training, common, evidence })
     }
 
     fn report(&self, trial: &Trial<'_>, stack: &Stack, folds: usize) -> Result<Selection> {
@@ -192,10 +218,29 @@ impl Family {
                     Some(latent) => Part::Other(latent.candidate, Box::new(latent.pomdp)),
                     None => continue,
                 },
+                Slot::Recurrent(i) => match self.final_network(finalists, i, &model)? {
+                    Some(net) => Part::Recurrent(Box::new(net)),
+                    None => continue,
+                },
             };
             members.push(Member { weight, part });
         }
         Ok(mixed(model, own, members, stack.memory))
+    }
+
+    /// The n-th network on all episodes in memory.
+    fn final_network(&self, finalists: &Finalists, n: usize, model: &Model) -> Result<Option<Recurrent>> {
+        let episodes = self.pieces.iter().map(|piece| piece.z.clone()).collect();
+        let logs = Logs::memory(self.sample.alphabet.clone(), episodes);
+        let episodes = logs.open(model.alphabet().clone())?.collect::<Result<Vec<_>>>()?;
+        match finalists.networks.get(n) {
+            Some(network) if self.sample.alphabet == *model.alphabet() => Ok(Some(network.extended(&episodes))),
+            _ => {
+                let budget = Budget { work: self.setting.network_work() / SMALL_LOGS, rival: None };
+                let network = self.setting.network(model.alphabet(), &episodes, finalists.hidden[n], budget);
+                Ok(network.map(|network| network.net))
+            }
+        }
     }
 
     /// The POMDPs on all logs; those that are not in the mixture are `None`.
@@ -225,6 +270,21 @@ impl Finalists {
         self.selection.rewards = Some(choice);
         self
     }
+}
+
+/// The weights of the members so far.
+fn stack_of(trial: &Trial<'_>) -> Stack {
+    if trial.evidence.parts.is_empty() { alone(trial.slots.len()) } else { stack(&trial.evidence) }
+}
+
+/// What can be compared with a family that observes rewards. Networks are not in it, because they
+/// would have to be trained again.
+fn common_of(trial: &Trial<'_>) -> Option<Common> {
+    if !trial.slots.iter().any(|slot| matches!(slot, Slot::Latent(_))) {
+        return None;
+    }
+    let stack = stack_of(trial);
+    trial.common(&stack, leader(&trial.slots, &stack)?)
 }
 
 /// The weight of the n-th best POMDP.
@@ -259,6 +319,9 @@ fn mixed(model: Model, latent: Option<Latent>, mut members: Vec<Member>, memory:
         (Part::NGram(length), Predictor::NGram) => *length == model.ngram().length(),
         _ => false,
     };
+    if let ([Member { part: Part::Recurrent(net), .. }], Predictor::NGram) = (&members[..], &own) {
+        return model.with_predictor(Predictor::Recurrent(net.clone()));
+    }
     match &members[..] {
         [] => model.with_predictor(own),
         [only] if is_own(&only.part) => model.with_predictor(own),

@@ -4,7 +4,7 @@
 //! 1. Steps are held out: whole episodes where there are many, pieces of few long ones; several
 //!    times in turn where logs are small.
 //! 2. The cheapest predictors come first: n-grams, linear models of all ranks from one
-//!    decomposition, then POMDPs by EM, as far as the effort allows.
+//!    decomposition, then POMDPs by EM and recurrent networks, as far as the effort allows.
 //! 3. The result is the mixture of them that predicts the held-out steps best ([`Mixture`]).
 //! 4. If rewards are not determined by action and observation, all of this is done again with
 //!    rewards as part of observations, and the better of the two is kept.
@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{LearnOverrides, MemberKind};
 
-pub(crate) use family::Family;
+pub(crate) use family::{Family, Networks};
 pub use rewards::RewardChoice;
 
 /// How much work goes into finding a good predictor.
@@ -34,10 +34,10 @@ pub use rewards::RewardChoice;
 pub enum Effort {
     /// N-grams and linear models only
     Quick,
-    /// POMDPs too, fitted by EM
+    /// POMDPs too, fitted by EM, and recurrent networks
     #[default]
     Normal,
-    /// More folds, more rounds of EM, and more POMDPs in the mixture
+    /// More folds, more rounds of EM, more POMDPs in the mixture, and larger networks
     Thorough,
 }
 
@@ -51,6 +51,10 @@ pub struct SelectParams {
     pub only: Option<MemberKind>,
     /// Parameters of learning that were given, and are not selected.
     pub fixed: LearnOverrides,
+    /// Leave out recurrent networks, unless they are all that is wanted: where there are others,
+    /// planners do not use them.
+    #[serde(skip)]
+    pub for_planning: bool,
 }
 
 /// The stages of a selection.
@@ -60,6 +64,8 @@ pub enum Selecting {
     Linear,
     /// POMDPs are fitted.
     Latent,
+    /// Recurrent networks are trained.
+    Recurrent,
     /// Weights are fitted.
     Weights,
     /// The same is done with rewards as part of observations.
@@ -73,7 +79,7 @@ pub enum Selecting {
 pub struct Tried {
     /// Its kind.
     pub kind: MemberKind,
-    /// Its size in words: `up to 2 steps`, `rank 8`, `62 states`.
+    /// Its size in words: `up to 2 steps`, `rank 8`, `62 states`, `64 units`.
     pub size: String,
     /// Mean log-likelihood of a held-out step; `None` if nothing could be held out.
     pub nats: Option<f64>,

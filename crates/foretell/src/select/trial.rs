@@ -13,7 +13,9 @@ use crate::learn::{Learn, LearnedRanks};
 use crate::log::Logs;
 use crate::model::{Candidate, LearnParams, MemberKind, Model};
 use crate::pomdp::Pomdp;
+use crate::recurrent::{Budget, FittedNetwork, pass_work};
 use crate::refine::{Data, FittedStates, RefineParams, Refinement, StateCount};
+use crate::rng::Seed;
 
 /// Ranks of linear models to try.
 const RANKS: [usize; 7] = [2, 4, 8, 16, 24, 40, 64];
@@ -31,6 +33,20 @@ const LAST_ROUNDS: usize = 3;
 /// EM has this many times more rounds if the effort is thorough.
 const THOROUGH_ROUNDS: usize = 4;
 
+/// Numbers of hidden units of recurrent networks, by effort. The second is tried first, or the first
+/// if the second takes too much work. If work is left for it, so is the third.
+const HIDDEN: [[usize; 3]; 3] = [[32, 64, 64], [32, 64, 128], [64, 128, 256]];
+/// Most multiply-adds of the training of networks, by effort: about 20 of them take a nanosecond.
+const NETWORK_WORK: [f64; 3] = [1e11, 5e11, 4e12];
+/// Where logs are small, the work of all folds together is this many times less.
+const SMALL_SHARE: f64 = 2.0;
+/// Where logs are small, a network that is behind by more nats per step than this is given up. In
+/// 3000 steps of PocMan one that was 0.08 behind gained much in the mixture, and in other systems
+/// those that were 0.16 to 0.6 behind gained nothing.
+const HOPELESS: f64 = 0.1;
+/// A network is tried if the work suffices for this many passes over the episodes.
+const PASSES: f64 = 20.0;
+
 /// A predictor of the family.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Slot {
@@ -39,6 +55,8 @@ pub(super) enum Slot {
     Linear,
     /// The n-th best POMDP.
     Latent(usize),
+    /// The n-th network.
+    Recurrent(usize),
 }
 
 impl Slot {
@@ -47,6 +65,7 @@ impl Slot {
             Slot::NGram(_) => MemberKind::NGram,
             Slot::Linear => MemberKind::Linear,
             Slot::Latent(_) => MemberKind::Latent,
+            Slot::Recurrent(_) => MemberKind::Recurrent,
         }
     }
 }
@@ -83,6 +102,30 @@ impl Setting {
         }
     }
 
+    /// Whether recurrent networks are trained.
+    pub(super) fn fits_networks(&self) -> bool {
+        match self.select.only {
+            Some(only) => only == MemberKind::Recurrent,
+            None => self.select.effort != Effort::Quick && !self.select.for_planning,
+        }
+    }
+
+    /// The network of a size on some episodes.
+    pub(super) fn network(
+        &self,
+        alphabet: &Alphabet,
+        episodes: &[Trajectory],
+        hidden: usize,
+        budget: Budget,
+    ) -> Option<FittedNetwork> {
+        FittedNetwork::of(alphabet, episodes, hidden, budget, Seed(self.params.seed).stream("select/recurrent"))
+    }
+
+    /// Most multiply-adds of the training of networks.
+    pub(super) fn network_work(&self) -> f64 {
+        NETWORK_WORK[self.select.effort as usize]
+    }
+
     /// POMDPs that are fitted to logs, best first, and the logs; of all kinds of states, or of the
     /// given one.
     pub(super) fn states<'l>(
@@ -116,6 +159,7 @@ struct FoldFits {
     /// POMDPs, best first.
     states: Vec<FittedStates>,
     pomdps: Vec<Pomdp>,
+    networks: Vec<FittedNetwork>,
 }
 
 /// The family on all folds.
@@ -136,10 +180,13 @@ impl<'f> Trial<'f> {
     pub(super) fn new(setting: &'f Setting, alphabet: &Alphabet, folds: &'f [Fold]) -> Result<Trial<'f>> {
         let rank = *setting.ranks().last().expect("there is a rank");
         let params = LearnParams { rank, ..setting.params.clone() };
-        let learn = if setting.select.only == Some(MemberKind::NGram) { Learn::Counts } else { Learn::Linear };
+        let learn = match setting.select.only {
+            Some(MemberKind::NGram | MemberKind::Recurrent) => Learn::Counts,
+            _ => Learn::Linear,
+        };
         let fit = |fold: &Fold| -> Result<FoldFits> {
             let learned = LearnedRanks::of(alphabet, &fold.training, &params, learn)?;
-            Ok(FoldFits { model: learned.ngram(), learned, states: Vec::new(), pomdps: Vec::new() })
+            Ok(FoldFits { model: learned.ngram(), learned, states: Vec::new(), pomdps: Vec::new(), networks: Vec::new() })
         };
         let fits = folds.par_iter().map(fit).collect::<Result<Vec<_>>>()?;
         let evidence = Evidence::of_parts(folds.iter().flat_map(|fold| &fold.held_out));
@@ -164,6 +211,7 @@ impl<'f> Trial<'f> {
                 Slot::NGram(length) => Fitted::NGram(length),
                 Slot::Linear => Fitted::Linear,
                 Slot::Latent(i) => Fitted::Pomdp(&fits.pomdps[i]),
+                Slot::Recurrent(i) => Fitted::Recurrent(&fits.networks[i].net),
             };
             log_probabilities(&fits.model, fitted, &fold.held_out, target)
         };
@@ -224,6 +272,55 @@ impl<'f> Trial<'f> {
         Ok(())
     }
 
+    /// Adds recurrent networks, if every fold has enough episodes: one, and where logs are not small,
+    /// a larger one if there is work left for it.
+    pub(super) fn add_networks(&mut self) {
+        let Some((fold, fits)) = self.folds.first().zip(self.fits.first()) else { return };
+        let steps: usize = fold.training.iter().map(|z| z.steps.len()).sum();
+        let [small, middle, large] = HIDDEN[self.setting.select.effort as usize];
+        let folds = self.folds.len() as f64;
+        let work = self.setting.network_work() / if folds > 1.0 { SMALL_SHARE * folds } else { 1.0 };
+        let needed = [middle, large].map(|hidden| PASSES * pass_work(fits.model.alphabet(), hidden, steps));
+        let first = if needed[0] <= work { middle } else { small };
+        self.add_network(first, work);
+        let spent = self.fits.first().and_then(|fits| fits.networks.first()).map_or(work, |network| network.work);
+        if self.folds.len() == 1 && large > first && needed[1] <= work - spent {
+            self.add_network(large, work - spent);
+        }
+    }
+
+    /// Adds a network of a size. The first fold decides whether the others are worth their time.
+    fn add_network(&mut self, hidden: usize, work: f64) {
+        let (setting, budget) = (self.setting, Budget { work, rival: self.best() });
+        let fit = |(fold, fits): (&Fold, &FoldFits)| setting.network(fits.model.alphabet(), &fold.training, hidden, budget);
+        let Some(first) = self.folds.first().zip(self.fits.first()).and_then(fit) else { return };
+        if self.folds.len() > 1 && self.is_hopeless(&first) {
+            return;
+        }
+        let others = self.folds[1..].par_iter().zip(&self.fits[1..]).map(fit).collect::<Option<Vec<_>>>();
+        let Some(others) = others else { return };
+        let networks = std::iter::once(first).chain(others);
+        self.fits.iter_mut().zip(networks).for_each(|(fits, network)| fits.networks.push(network));
+        self.add(Slot::Recurrent(self.fits[0].networks.len() - 1));
+    }
+
+    /// Whether the network of the first fold predicts its held-out steps so much worse than the best
+    /// predictor does that a mixture would not gain by it.
+    fn is_hopeless(&self, network: &FittedNetwork) -> bool {
+        let (fold, fits) = (&self.folds[0], &self.fits[0]);
+        let logs = log_probabilities(&fits.model, Fitted::Recurrent(&network.net), &fold.held_out, Target::Symbol);
+        let evidence = Evidence::of_parts(fold.held_out.iter());
+        let sum = |logs: &[f64]| evidence.scores(logs).iter().sum::<f64>();
+        let best = self.evidence.logs.iter().map(|all| sum(&all[..logs.len()])).max_by(f64::total_cmp);
+        self.setting.select.only.is_none() && best.is_some_and(|best| sum(&logs) < best - HOPELESS * evidence.steps() as f64)
+    }
+
+    /// Nats per held-out step of the best predictor so far, where it has to be beaten.
+    fn best(&self) -> Option<f64> {
+        let nats = |logs: &Vec<f64>| self.evidence.scores(logs).iter().sum::<f64>() / self.evidence.steps().max(1) as f64;
+        self.evidence.logs.iter().map(nats).max_by(f64::total_cmp).filter(|_| self.setting.select.only.is_none())
+    }
+
     /// The kind of states that predicts best on average over the folds. A single small fold hardly
     /// shows which is better.
     fn kind_of_states(&self) -> Result<Option<Candidate>> {
@@ -280,7 +377,7 @@ impl<'f> Trial<'f> {
         let is_latent = matches!(slot, Slot::Latent(_));
         let effort = self.setting.select.effort;
         // EM ends elsewhere from every start, so it takes the same search again.
-        if effort == Effort::Quick || is_latent && effort != Effort::Thorough {
+        if effort == Effort::Quick || slot.kind() == MemberKind::Recurrent || is_latent && effort != Effort::Thorough {
             return Ok(None);
         }
         let (Some(fold), Some(fits)) = (self.folds.first(), self.fits.first()) else { return Ok(None) };
@@ -293,7 +390,7 @@ impl<'f> Trial<'f> {
         let of_half = match (slot, learned.linear(params.rank)) {
             (Slot::NGram(length), _) => score(&learned.ngram(), Fitted::NGram(length)),
             (_, None) => return Ok(None),
-            (Slot::Linear, Some(linear)) => score(&linear, Fitted::Linear),
+            (Slot::Linear | Slot::Recurrent(_), Some(linear)) => score(&linear, Fitted::Linear),
             (Slot::Latent(_), Some(linear)) => {
                 let logs = Logs::memory(alphabet.clone(), half);
                 let (states, data) = self.setting.states(&linear, &logs, self.kind)?;
@@ -315,6 +412,7 @@ impl<'f> Trial<'f> {
             Slot::NGram(length) => format!("up to {length} steps"),
             Slot::Linear => format!("rank {}", self.rank.unwrap_or_default()),
             Slot::Latent(i) => range(self.fits.iter().map(|fits| fits.states[i].size()).collect()),
+            Slot::Recurrent(i) => format!("{} units", self.hidden()[i]),
         }
     }
 
@@ -334,10 +432,16 @@ impl<'f> Trial<'f> {
         self.fits.iter().find_map(|fits| fits.learned.problem()).map(ToString::to_string)
     }
 
-    /// The POMDPs of the only fold, if there is one.
-    pub(super) fn into_states(mut self) -> Option<Vec<FittedStates>> {
-        let only = (self.fits.len() == 1).then(|| self.fits.remove(0))?;
-        Some(only.states).filter(|states| !states.is_empty())
+    /// Hidden units of the networks.
+    pub(super) fn hidden(&self) -> Vec<usize> {
+        let networks = self.fits.first().map_or(&[][..], |fits| &fits.networks);
+        networks.iter().map(|network| network.net.hidden()).collect()
+    }
+
+    /// The POMDPs and the networks of the only fold, if there is one.
+    pub(super) fn into_fits(mut self) -> Option<(Option<Vec<FittedStates>>, Vec<FittedNetwork>)> {
+        let only = self.fits.pop().filter(|_| self.fits.is_empty())?;
+        Some((Some(only.states).filter(|states| !states.is_empty()), only.networks))
     }
 }
 

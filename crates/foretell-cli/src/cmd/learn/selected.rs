@@ -120,10 +120,12 @@ fn doubled(doubling: &Doubling) -> String {
 fn more(selection: &Selection) -> Option<&'static str> {
     let tried = |kind| selection.tried.iter().any(|tried| tried.kind == kind);
     match selection.effort {
-        Effort::Quick if tried(MemberKind::Linear) && tried(MemberKind::NGram) => Some("--effort normal also fits latent states"),
-        Effort::Normal if tried(MemberKind::Latent) => {
-            Some("--effort thorough fits more latent states, for longer, and tells what more logs may be worth")
+        Effort::Quick if tried(MemberKind::Linear) && tried(MemberKind::NGram) => {
+            Some("--effort normal also fits latent states and recurrent networks")
         }
+        Effort::Normal if tried(MemberKind::Latent) => Some(
+            "--effort thorough fits more latent states and larger networks, for longer, and tells what more logs may be worth",
+        ),
         _ => None,
     }
 }
@@ -141,5 +143,6 @@ fn name(kind: MemberKind) -> &'static str {
         MemberKind::NGram => "n-gram",
         MemberKind::Linear => "linear",
         MemberKind::Latent => "latent",
+        MemberKind::Recurrent => "recurrent",
     }
 }

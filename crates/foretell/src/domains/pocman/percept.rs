@@ -2,17 +2,26 @@
 //! occur.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 use super::direction::{Direction, Directions};
 use super::maze::{Cell, CellSet, Maze, SMELLS};
-use crate::data::{Alphabet, Observation};
+use crate::data::{Alphabet, Observation, SEPARATOR};
 
 /// No symbol has this number.
 const IMPOSSIBLE: u32 = u32::MAX;
 
 /// Codes have 16 bits.
 const CODES: usize = 1 << 16;
+
+/// What is not perceived.
+const NONE: &str = "none";
+
+/// Whether food can be sensed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Food {
+    Sensed,
+    Hidden,
+}
 
 /// What the player perceives after a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,52 +52,53 @@ impl Percept {
             | u16::from(self.powered) << 15
     }
 
-    /// Reads what `Display` writes.
+    /// Reads what [`name`](Self::name) writes.
     pub(super) fn parse(name: &str) -> Option<Percept> {
-        let mut parts = name.split('/');
-        let walls = match parts.next()?.strip_prefix("walls=")? {
-            "none" => Directions::NONE,
-            letters => directions(letters)?,
+        let parts: Vec<(&str, &str)> = name.split(SEPARATOR).map(|part| part.split_once('=')).collect::<Option<_>>()?;
+        let (walls, smell, food, ghosts, power) = match parts[..] {
+            [("walls", walls), ("smell", smell), ("food", food), ("ghosts", ghosts), ("power", power)] => {
+                (walls, smell, food, ghosts, power)
+            }
+            [("walls", walls), ("ghosts", ghosts), ("power", power)] => (walls, NONE, NONE, ghosts, power),
+            _ => return None,
         };
-        let mut percept = Percept { walls, senses: Senses::default(), powered: false };
-        for part in parts {
-            match part.split_once('=') {
-                Some(("smell", steps)) => percept.senses.smell = Some(steps.parse().ok().filter(|s| SMELLS.contains(s))?),
-                Some(("food", letters)) => percept.senses.food = directions(letters)?,
-                Some(("ghosts", letters)) => percept.senses.ghosts = directions(letters)?,
-                None if part == "power" => percept.powered = true,
-                _ => return None,
-            }
-        }
-        Some(percept)
+        let smell = match smell {
+            NONE => None,
+            steps => Some(steps.parse().ok().filter(|steps| SMELLS.contains(steps))?),
+        };
+        let senses = Senses { smell, food: directions(food)?, ghosts: directions(ghosts)? };
+        let powered = match power {
+            "yes" => true,
+            "no" => false,
+            _ => return None,
+        };
+        Some(Percept { walls: directions(walls)?, senses, powered })
     }
-}
 
-/// The name, like `walls=NS/smell=2/food=E/ghosts=N/power`; what is not perceived is omitted.
-impl fmt::Display for Percept {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let letters = |directions: Directions| directions.compass().map(Direction::letter).collect::<String>();
-        let Senses { smell, food, ghosts } = self.senses;
-        match self.walls {
-            Directions::NONE => write!(f, "walls=none")?,
-            walls => write!(f, "walls={}", letters(walls))?,
-        }
-        if let Some(steps) = smell {
-            write!(f, "/smell={steps}")?;
-        }
-        for (what, seen) in [("food", food), ("ghosts", ghosts)] {
-            if seen != Directions::NONE {
-                write!(f, "/{what}={}", letters(seen))?;
+    /// The name, like `walls=NS|smell=2|food=E|ghosts=none|power=no`, or `walls=NS|ghosts=N|power=yes`
+    /// where food is not sensed.
+    pub(super) fn name(self, food: Food) -> String {
+        let letters = |directions: Directions| match directions {
+            Directions::NONE => NONE.to_string(),
+            some => some.compass().map(Direction::letter).collect(),
+        };
+        let Senses { smell, food: seen, ghosts } = self.senses;
+        let sensed = match food {
+            Food::Sensed => {
+                let smell = smell.map_or(NONE.to_string(), |steps| steps.to_string());
+                format!("|smell={smell}|food={}", letters(seen))
             }
-        }
-        if self.powered { write!(f, "/power") } else { Ok(()) }
+            Food::Hidden => String::new(),
+        };
+        let power = if self.powered { "yes" } else { "no" };
+        format!("walls={}{sensed}|ghosts={}|power={power}", letters(self.walls), letters(ghosts))
     }
 }
 
 /// An observation of PocMan or S-PocMan in words; `None` if it has no such name.
 ///
 /// ```
-/// let words = foretell::domains::pocman::describe("walls=NS/smell=2/food=E/ghosts=W").unwrap();
+/// let words = foretell::domains::pocman::describe("walls=NS|smell=2|food=E|ghosts=W|power=no").unwrap();
 /// let expected = "Walls north and south. You smell food at most 2 steps away. Food in sight to the east. \
 ///                 A ghost in sight to the west.";
 /// assert_eq!(words, expected);
@@ -123,7 +133,7 @@ pub fn describe(name: &str) -> Option<String> {
 /// for one in sight. `None` if it has no such name.
 ///
 /// ```
-/// let sketch = foretell::domains::pocman::sketch("walls=NS/food=E/ghosts=W").unwrap();
+/// let sketch = foretell::domains::pocman::sketch("walls=NS|smell=none|food=E|ghosts=W|power=no").unwrap();
 /// assert_eq!(sketch, "     \n  #  \nA P. \n  #  \n     \n");
 /// ```
 pub fn sketch(name: &str) -> Option<String> {
@@ -156,8 +166,11 @@ fn words(directions: Directions) -> String {
     }
 }
 
-/// The directions of letters around the compass, each at most once.
+/// The directions of letters around the compass, each at most once, or `none`.
 fn directions(letters: &str) -> Option<Directions> {
+    if letters == NONE {
+        return Some(Directions::NONE);
+    }
     let of = |letter| Direction::ALL.into_iter().find(|d| d.letter() == letter);
     let directions: Directions = letters.chars().map(of).collect::<Option<_>>()?;
     let in_order = directions.compass().map(Direction::letter).eq(letters.chars());
@@ -181,8 +194,9 @@ impl Symbols {
         for direction in Direction::ALL {
             symbols.alphabet.intern_action(&direction.letter().to_string());
         }
+        let food = if *sensed == CellSet::EMPTY { Food::Hidden } else { Food::Sensed };
         for (code, (percept, ends)) in possible(maze, sensed, eaten) {
-            let (name, symbol) = (percept.to_string(), &mut symbols.by_code[usize::from(code)]);
+            let (name, symbol) = (percept.name(food), &mut symbols.by_code[usize::from(code)]);
             symbol[0] = symbols.alphabet.intern_observation(&name).0;
             if ends {
                 symbol[1] = symbols.alphabet.intern_terminal_observation(&name).0;
@@ -193,7 +207,7 @@ impl Symbols {
 
     pub(super) fn symbol(&self, percept: Percept, ends: bool) -> Observation {
         let o = self.by_code[usize::from(percept.code())][usize::from(ends)];
-        debug_assert_ne!(o, IMPOSSIBLE, "{percept}, ends: {ends}");
+        debug_assert_ne!(o, IMPOSSIBLE, "{percept:?}, ends: {ends}");
         Observation(o)
     }
 }

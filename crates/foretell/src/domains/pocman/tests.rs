@@ -5,6 +5,7 @@ mod oracle;
 mod scenes;
 
 use super::direction::Directions;
+use super::percept::Food;
 use super::*;
 use crate::rng::Seed;
 use oracle::{INTENDED, Position};
@@ -154,7 +155,7 @@ fn follow(env: &mut PocManEnvironment<&PocMan>, rng: &mut Rng) -> bool {
     assert_eq!(outcome.reward, account.reward(expected.sparse), "{account:?}");
     assert_eq!(code(env), expected.code(), "{expected:?}");
     let symbol = env.alphabet().symbol(outcome.observation);
-    assert_eq!((symbol.name.clone(), symbol.terminal), (env.percept().to_string(), account.ends()));
+    assert_eq!((Percept::parse(&symbol.name), symbol.terminal), (Some(env.percept()), account.ends()));
     account.ends()
 }
 
@@ -267,15 +268,20 @@ fn names_are_in_the_order_of_the_codes_and_can_be_read() {
             .iter()
             .map(|symbol| {
                 let percept = Percept::parse(&symbol.name).expect("a name");
-                assert_eq!(percept.to_string(), symbol.name);
+                let food = if symbol.name.contains("smell") { Food::Sensed } else { Food::Hidden };
+                assert_eq!(percept.name(food), symbol.name);
                 percept.code()
             })
             .collect();
         assert!(codes.is_sorted());
     }
     for wrong in
-        ["", "walls=", "walls=SN", "walls=NN", "walls=N/smell=1", "walls=N/smell", "walls=N/food=", "smell=2", "walls=N/", "#.#."]
+        ["N|none|no", "SN|none|no", "NN|none|no", "|none|no", "N||no", "N|S|maybe", "N|1|none|none|no", "N|2|S||no", "N|S|no|no"]
     {
+        let labels = if wrong.matches('|').count() > 2 { "walls=|smell=|food=|ghosts=|power=" } else { "walls=|ghosts=|power=" };
+        let name: Vec<String> = labels.split('|').zip(wrong.split('|')).map(|(label, part)| format!("{label}{part}")).collect();
+        let is_right = wrong == "N|none|no";
+        assert_eq!(describe(&name.join("|")).is_some(), is_right, "{wrong}");
         assert_eq!(describe(wrong), None, "{wrong}");
     }
 }

@@ -3,11 +3,13 @@
 use super::latent;
 use super::linear::LinearState;
 use super::ngram;
+use super::recurrent::RecurrentState;
 use crate::data::{Action, ActionObservation};
 use crate::model::linear::Linear;
 use crate::model::mixture::{Member, Mixture, Part};
 use crate::model::ngram::Past;
 use crate::model::predictor::Model;
+use crate::model::recurrent::Recurrent;
 use crate::pomdp::{BeliefState, Pomdp};
 
 /// A probability below this counts as this much evidence against a member, which can then still
@@ -22,6 +24,8 @@ pub(super) struct Blend {
     linear: Option<LinearState>,
     /// Of the other POMDPs.
     beliefs: Vec<BeliefState>,
+    /// Of the recurrent networks.
+    recurrent: Vec<RecurrentState>,
     /// Σ λ^{t−i} ln P_k(o_i ‖ a_i) of each member, up to a constant.
     evidence: Vec<f64>,
     /// The last prediction of each member, one after the other, and for which action.
@@ -38,7 +42,9 @@ impl Blend {
             Part::Other(_, pomdp) => Some(BeliefState::new(pomdp)),
             _ => None,
         });
+        let recurrent = networks(mixture).map(|net| RecurrentState::new(net, model.frequencies())).collect();
         Blend {
+            recurrent,
             linear: model.linear().filter(|_| is_apart).map(LinearState::new),
             beliefs: others.collect(),
             evidence: vec![0.0; members],
@@ -51,6 +57,7 @@ impl Blend {
         self.each_state(model, mixture, |state| match state {
             MemberState::Linear(state, linear) => state.reset(linear),
             MemberState::Pomdp(belief, pomdp) => belief.reset(pomdp),
+            MemberState::Recurrent(state, net) => state.reset(net, model.frequencies()),
         });
         self.evidence.fill(0.0);
         self.action = None;
@@ -63,7 +70,7 @@ impl Blend {
         }
         let symbols = model.alphabet().observations().len();
         let (frequencies, seen) = (model.frequencies(), 1.0 - model.frequencies().unseen);
-        let (mut own, mut beliefs) = (Some(own), self.beliefs.iter_mut());
+        let (mut own, mut beliefs, mut recurrent) = (Some(own), self.beliefs.iter_mut(), self.recurrent.iter_mut());
         for (member, p) in mixture.members.iter().zip(self.predictions.chunks_exact_mut(symbols)) {
             match (&member.part, &self.linear, model.linear()) {
                 (Part::NGram(length), ..) => ngram::predict_up_to(model, past, *length, a, p),
@@ -75,6 +82,10 @@ impl Blend {
                 (Part::Other(_, pomdp), ..) => {
                     let belief = beliefs.next().expect("there is a belief for each");
                     latent::predict(belief, pomdp, frequencies, a, seen, p);
+                }
+                (Part::Recurrent(net), ..) => {
+                    let state = recurrent.next().expect("there is a state for each");
+                    state.predict(net, frequencies, a, seen, p);
                 }
             }
         }
@@ -123,6 +134,7 @@ impl Blend {
             MemberState::Pomdp(belief, pomdp) => {
                 belief.update(pomdp, ao);
             }
+            MemberState::Recurrent(state, net) => state.observe(net, model.frequencies(), ao),
         });
     }
 
@@ -132,6 +144,7 @@ impl Blend {
         self.each_state(model, mixture, |state| match state {
             MemberState::Linear(state, linear) => state.miss(linear, model.frequencies(), a),
             MemberState::Pomdp(belief, pomdp) => latent::miss(belief, pomdp, model.frequencies(), a),
+            MemberState::Recurrent(state, net) => state.miss(net, model.frequencies(), Some(a)),
         });
     }
 
@@ -142,6 +155,7 @@ impl Blend {
         self.each_state(model, mixture, |state| match state {
             MemberState::Linear(state, linear) => state.miss_steps(linear, steps),
             MemberState::Pomdp(belief, pomdp) => (0..steps).for_each(|_| belief.update_unknown(pomdp, shares)),
+            MemberState::Recurrent(state, net) => (0..steps).for_each(|_| state.miss(net, model.frequencies(), None)),
         });
     }
 
@@ -154,11 +168,21 @@ impl Blend {
             _ => None,
         });
         self.beliefs.iter_mut().zip(pomdps).for_each(|(belief, pomdp)| f(MemberState::Pomdp(belief, pomdp)));
+        self.recurrent.iter_mut().zip(networks(mixture)).for_each(|(state, net)| f(MemberState::Recurrent(state, net)));
     }
+}
+
+/// The recurrent networks of a mixture.
+fn networks(mixture: &Mixture) -> impl Iterator<Item = &Recurrent> {
+    mixture.members.iter().filter_map(|member| match &member.part {
+        Part::Recurrent(net) => Some(&**net),
+        _ => None,
+    })
 }
 
 /// The state of a member, and what updates it.
 enum MemberState<'a> {
     Linear(&'a mut LinearState, &'a Linear),
     Pomdp(&'a mut BeliefState, &'a Pomdp),
+    Recurrent(&'a mut RecurrentState, &'a Recurrent),
 }

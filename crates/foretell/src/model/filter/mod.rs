@@ -2,6 +2,7 @@
 
 mod linear;
 mod latent;
+mod recurrent;
 mod ngram;
 mod mixture;
 mod ensemble;
@@ -9,4 +10,5 @@ mod state;
 
 pub(crate) use ngram::NGramStep;
 pub use ngram::{NGramFilter, UniformFilter};
+pub(crate) use recurrent::RecurrentFilter;
 pub use state::{PredictiveState, State};

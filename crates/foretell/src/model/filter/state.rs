@@ -6,6 +6,7 @@ use std::ops::Deref;
 use super::ensemble::Others;
 use super::linear::LinearState;
 use super::mixture::Blend;
+use super::recurrent::RecurrentState;
 use super::{latent, ngram};
 use crate::data::{Action, ActionObservation, Observation};
 use crate::model::mixture::{MemberKind, Part};
@@ -39,6 +40,7 @@ enum Kind {
     NGram,
     Linear(LinearState),
     Latent(BeliefState),
+    Recurrent(Box<RecurrentState>),
 }
 
 /// Panics: a state was used with another model than its own.
@@ -54,6 +56,7 @@ impl State {
             Predictor::NGram => Kind::NGram,
             Predictor::Linear(linear) => Kind::Linear(LinearState::new(linear)),
             Predictor::Latent(latent) => Kind::Latent(BeliefState::new(&latent.pomdp)),
+            Predictor::Recurrent(net) => Kind::Recurrent(Box::new(RecurrentState::new(net, model.frequencies()))),
             Predictor::Mixture(..) | Predictor::Ensemble(_) => unreachable!("these are not members of another"),
         };
         State {
@@ -73,6 +76,7 @@ impl State {
             (Kind::NGram, Predictor::NGram) => {}
             (Kind::Linear(state), Predictor::Linear(linear)) => state.reset(linear),
             (Kind::Latent(belief), Predictor::Latent(latent)) => belief.reset(&latent.pomdp),
+            (Kind::Recurrent(state), Predictor::Recurrent(net)) => state.reset(net, model.frequencies()),
             _ => other_model(),
         }
         if let (Some(blend), Some(mixture)) = (&mut self.blend, model.mixture()) {
@@ -104,7 +108,7 @@ impl State {
         }
         let known = model.knows(ao.action);
         let is_new = ao.observation.index() >= self.probabilities.len();
-        if is_new || (!known && (matches!(self.kind, Kind::Latent(_)) || self.blend.is_some())) {
+        if is_new || (!known && (matches!(self.kind, Kind::Latent(_) | Kind::Recurrent(_)) || self.blend.is_some())) {
             return self.miss(model, ao.action);
         }
         if model.mixture().is_some_and(|mixture| mixture.memory > 0.0) {
@@ -123,6 +127,7 @@ impl State {
             (Kind::Latent(belief), Predictor::Latent(latent)) => {
                 belief.update(&latent.pomdp, ao);
             }
+            (Kind::Recurrent(state), Predictor::Recurrent(net)) => state.observe(net, model.frequencies(), ao),
             _ => other_model(),
         }
     }
@@ -133,19 +138,20 @@ impl State {
         self.miss(model, a);
     }
 
-    /// The state as numbers: the predictive state, or the belief over latent states. Empty for an
-    /// n-gram.
+    /// The state as numbers: the predictive state, the belief over latent states, or the units of a
+    /// recurrent network. Empty for an n-gram.
     pub fn as_slice(&self) -> &[f64] {
         match &self.kind {
             Kind::NGram => &[],
             Kind::Linear(state) => &state.c,
             Kind::Latent(belief) => belief.state(),
+            Kind::Recurrent(state) => &state.seen_by_planners,
         }
     }
 
     fn lost(&self) -> u64 {
         match &self.kind {
-            Kind::NGram => 0,
+            Kind::NGram | Kind::Recurrent(_) => 0,
             Kind::Linear(state) => state.lost,
             Kind::Latent(belief) => belief.lost(),
         }
@@ -208,6 +214,7 @@ impl State {
             (Kind::NGram, Predictor::NGram) => {}
             (Kind::Linear(state), Predictor::Linear(linear)) => state.miss(linear, model.frequencies(), a),
             (Kind::Latent(belief), Predictor::Latent(latent)) => latent::miss(belief, &latent.pomdp, model.frequencies(), a),
+            (Kind::Recurrent(state), Predictor::Recurrent(net)) => state.miss(net, model.frequencies(), Some(a)),
             _ => other_model(),
         }
     }
@@ -224,6 +231,9 @@ impl State {
                 let shares = &model.frequencies().action_shares;
                 (0..steps).for_each(|_| belief.update_unknown(&latent.pomdp, shares));
             }
+            (Kind::Recurrent(state), Predictor::Recurrent(net)) => {
+                (0..steps).for_each(|_| state.miss(net, model.frequencies(), None));
+            }
             _ => other_model(),
         }
     }
@@ -237,6 +247,7 @@ fn predict_kind(kind: &mut Kind, model: &Model, past: &Past, a: Action, p: &mut 
         (Kind::NGram, Predictor::NGram) => ngram::predict(model, past, a, p),
         (Kind::Linear(state), Predictor::Linear(linear)) => state.predict(linear, a, model.params().floor, seen, p),
         (Kind::Latent(belief), Predictor::Latent(latent)) => latent::predict(belief, &latent.pomdp, frequencies, a, seen, p),
+        (Kind::Recurrent(state), Predictor::Recurrent(net)) => state.predict(net, frequencies, a, seen, p),
         _ => other_model(),
     }
 }

@@ -163,7 +163,7 @@ fn a_pill_does_not_save_a_player_that_meets_a_ghost_on_it() {
     env.ghosts[0].cell = env.player;
     let outcome = env.settle();
     assert_eq!(outcome.reward, -50.0);
-    assert_eq!(env.alphabet().symbol(outcome.observation).to_string(), "walls=W/power [end]");
+    assert_eq!(env.alphabet().symbol(outcome.observation).to_string(), "walls=W|ghosts=none|power=yes [end]");
 }
 
 #[test]
