@@ -108,11 +108,14 @@ pub fn say(model: &Model, trace: &[EmRound], stopped: Option<StopReason>) -> any
         StateLayout::Modes => "each is an observation and a hidden mode",
     };
     report::say(format!("  states     {}: {kind}", latent.pomdp.states().len()))?;
-    let fits: Vec<&[EmRound]> = trace.chunk_by(|x, y| x.candidate == y.candidate && x.trial == y.trial).collect();
+    // The number of states may grow in the course of a fit.
+    let is_same_fit =
+        |x: &EmRound, y: &EmRound| x.candidate.layout == y.candidate.layout && x.trial == y.trial && x.round < y.round;
+    let fits: Vec<&[EmRound]> = trace.chunk_by(is_same_fit).collect();
     let best = |rounds: &[EmRound]| rounds.iter().filter_map(|round| round.held_out).fold(f64::NEG_INFINITY, f64::max);
-    let chosen = |rounds: &&&[EmRound]| !rounds[0].trial && rounds[0].candidate == latent.candidate;
+    let chosen = |rounds: &&&[EmRound]| !rounds[0].trial && rounds[0].candidate.layout == latent.candidate.layout;
     let tried = fits.iter().filter(|rounds| fits.len() > 1 && (rounds[0].trial || fits.iter().all(|fit| !fit[0].trial)));
-    let tried: Vec<String> = tried.map(|rounds| format!("{} {:.3}", name(&rounds[0]), best(rounds))).collect();
+    let tried: Vec<String> = tried.map(|rounds| format!("{} {:.3}", name(&rounds[rounds.len() - 1]), best(rounds))).collect();
     if !tried.is_empty() {
         let share = if fits.iter().any(|fit| fit[0].trial) { ", on part of the logs" } else { "" };
         let all = tried.join(", ");
@@ -128,6 +131,11 @@ pub fn say(model: &Model, trace: &[EmRound], stopped: Option<StopReason>) -> any
         report::say(format!("  EM         {number}, {:.4} nats per step in training{held_out}", last.training))?;
         if stopped == Some(StopReason::Rounds) && last.held_out.is_some_and(|x| x >= best(rounds)) {
             report::say("             stopped at --em-rounds while still improving; try more")?;
+        }
+        if stopped == Some(StopReason::Work) {
+            report::say(
+                "             stopped at its limit of work while still improving; fewer states (--states) would need less",
+            )?;
         }
     }
     if latent.forgets_rewards() {

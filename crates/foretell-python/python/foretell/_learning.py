@@ -166,7 +166,7 @@ def learn(
         share. "free": a state may emit any observation, for noisy ones. "modes": a state is an
         observation and a hidden mode. "dense": plain EM from a random start, for comparison.
         "auto": the layout that predicts held-out episodes best.
-    em_rounds : int, default 60
+    em_rounds : int, default 1000
         Maximum number of EM rounds.
     patience : int, default 6
         EM stops after this many rounds without a gain on held-out episodes.
@@ -284,7 +284,7 @@ def refine(
         share. "free": a state may emit any observation, for noisy ones. "modes": a state is an
         observation and a hidden mode. "dense": plain EM from a random start, for comparison.
         "auto": the layout that predicts held-out episodes best.
-    em_rounds : int, default 60
+    em_rounds : int, default 1000
         Maximum number of EM rounds.
     patience : int, default 6
         EM stops after this many rounds without a gain on held-out episodes.

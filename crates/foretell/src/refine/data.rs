@@ -127,11 +127,6 @@ impl<'a> Data<'a> {
         number_missing(&self.names, self.alphabet.observations().len(), z);
     }
 
-    /// Number of steps.
-    pub(crate) fn steps(&self) -> u64 {
-        self.steps
-    }
-
     /// Calls `work` with all episodes in order, in blocks, with the number of the first of each
     /// block.
     pub(super) fn each(&self, mut work: impl FnMut(u64, &[Trajectory])) -> Result<()> {

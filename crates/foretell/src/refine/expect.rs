@@ -3,8 +3,10 @@
 use pulp::NullaryFnOnce;
 
 use super::latent::{Block, GROUP, Latent};
+use super::layout::START;
 use crate::data::ActionObservation;
 use crate::math::dot4;
+use crate::rng::Rng;
 
 /// States with less of the belief are left out of a step: their share of any count is smaller than
 /// this.
@@ -22,6 +24,8 @@ pub(super) struct Lane {
     pub(super) emissions: Vec<Vec<f64>>,
     pub(super) log_likelihood: f64,
     pub(super) steps: u64,
+    /// Entries of T that were visited.
+    pub(super) visited: u64,
     work: Work,
 }
 
@@ -62,6 +66,7 @@ impl Latent {
     pub(super) fn score(&self, steps: &[ActionObservation], lane: &mut Lane) {
         lane.log_likelihood += self.forward(steps, &mut lane.work);
         lane.steps += steps.len() as u64;
+        lane.visited += lane.work.block.iter().map(|&id| self.blocks[id as usize].t.len() as u64).sum::<u64>();
     }
 
     /// Adds the expected counts of an episode.
@@ -80,6 +85,27 @@ impl Latent {
             see(t, set, &lane.work.alpha[begin..begin + set.len()]);
             before = ao.observation.index();
         }
+    }
+
+    /// Draws the state after each step from the posterior of all of them.
+    pub(super) fn draw(&self, steps: &[ActionObservation], lane: &mut Lane, rng: &mut Rng) -> Vec<u32> {
+        self.score(steps, lane);
+        let Work { alpha, begin, block: blocks, .. } = &lane.work;
+        let mut states = vec![START as u32; steps.len()];
+        let (mut weights, mut later) = (Vec::new(), None);
+        for (t, ao) in steps.iter().enumerate().rev() {
+            let set = &self.sets[self.set_of[ao.observation.index()] as usize];
+            weights.clear();
+            weights.extend_from_slice(&alpha[begin[t + 1]..][..set.len()]);
+            if let Some(later) = later {
+                // P(s | s′) ∝ α(s) T(s′ | a, s)
+                let block = &self.blocks[blocks[t + 1] as usize];
+                weights.iter_mut().zip(block.t.chunks_exact(block.width)).for_each(|(weight, row)| *weight *= row[later]);
+            }
+            let drawn = rng.weighted(&weights).unwrap_or(0);
+            (states[t], later) = (set[drawn], Some(drawn));
+        }
+        states
     }
 
     /// Fills α, normalised at every step.
@@ -183,8 +209,9 @@ impl NullaryFnOnce for Backward<'_> {
         let width = block.width;
         for i in 0..block.t.len() / width {
             let row = i * width..(i + 1) * width;
-            beta[i] = dot4(&block.t[row.clone()], weighted);
+            // β of a state that is left out matters for nothing.
             if now[i] > NEGLIGIBLE {
+                beta[i] = dot4(&block.t[row.clone()], weighted);
                 add(&mut counts[row], now[i], weighted);
             }
         }

@@ -7,7 +7,7 @@ use rustc_hash::FxHashSet;
 use super::data::Data;
 use super::latent::{HardCounts, Latent};
 use super::layout::{Layout, MODES, START, Triple};
-use crate::data::{ActionObservation, Trajectory};
+use crate::data::{ActionObservation, Alphabet, Trajectory};
 use crate::error::{Error, Result};
 use crate::math::cluster;
 use crate::model::{Candidate, Linear, Model, PredictiveState, StateLayout};
@@ -28,13 +28,13 @@ pub(super) struct FirstLook {
     /// d′ of the linear model.
     dim: usize,
     /// All pairs of symbols seen in sequence, with the action between them.
-    triples: FxHashSet<Triple>,
+    pub(super) triples: FxHashSet<Triple>,
     /// How often each symbol was seen in training episodes.
-    seen: Vec<f64>,
+    pub(super) seen: Vec<f64>,
     /// The symbols that agree with each incomplete observation.
-    patterns: Vec<Vec<u32>>,
+    pub(super) patterns: Vec<Vec<u32>>,
     /// A sample of episodes with the predictive state after each step, concatenated.
-    sample: Vec<(Vec<ActionObservation>, Vec<f32>)>,
+    pub(super) sample: Vec<(Vec<ActionObservation>, Vec<f32>)>,
 }
 
 impl FirstLook {
@@ -160,15 +160,22 @@ impl FirstLook {
             true => end[ao.observation.index()],
             false => 1 + cluster::nearest(&centres, state) as u32,
         };
-        let mut hard = self.counts(dim, assign);
-        let mut totals = vec![0.0; last as usize + 1];
+        let hard = self.counts(dim, assign);
+        self.spread(alphabet, found, hard)
+    }
+
+    /// The layout of free states with these counts, and the counts with part of the emissions
+    /// distributed over all symbols.
+    pub(super) fn spread(&self, alphabet: &Alphabet, states: usize, mut hard: HardCounts) -> (Layout, HardCounts) {
+        let ends = alphabet.observations().iter().filter(|symbol| symbol.terminal).count();
+        let mut totals = vec![0.0; states + ends + 1];
         hard.emissions.iter().for_each(|(&(s, _), n)| totals[s as usize] += n);
         let going_on: f64 = self.seen.iter().zip(alphabet.observations()).filter(|(_, o)| !o.terminal).map(|(n, _)| n).sum();
         let emitted = |s: u32, o: usize| {
             let counted = hard.emissions.get(&(s, o as u32)).copied().unwrap_or(0.0) / totals[s as usize].max(1.0);
             (1.0 - SPREAD) * counted + SPREAD * self.seen[o] / going_on
         };
-        let layout = Layout::free(alphabet, found, emitted).with_patterns(&self.patterns);
+        let layout = Layout::free(alphabet, states, emitted).with_patterns(&self.patterns);
         let spread: Vec<((u32, u32), f64)> = layout
             .active
             .iter()
@@ -252,7 +259,7 @@ fn add_symbols(data: &Data<'_>, first: u64, episodes: &[Trajectory], triples: &m
 impl HardCounts {
     /// Counts an episode whose steps lead to these states. States of incomplete observations, which
     /// have the indices after those of `symbols`, are not known well enough to be counted.
-    fn add(&mut self, symbols: usize, steps: &[ActionObservation], states: &[u32]) {
+    pub(super) fn add(&mut self, symbols: usize, steps: &[ActionObservation], states: &[u32]) {
         let mut before = Some(START as u32);
         for (ao, &s) in steps.iter().zip(states) {
             let known = ao.observation.index() < symbols;
@@ -268,7 +275,7 @@ impl HardCounts {
 }
 
 /// An error if T would not fit in memory.
-fn check_size(states: usize, actions: usize, transitions: usize) -> Result<()> {
+pub(super) fn check_size(states: usize, actions: usize, transitions: usize) -> Result<()> {
     let entries = actions.saturating_mul(transitions);
     if entries <= LARGEST {
         return Ok(());

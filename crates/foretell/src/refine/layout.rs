@@ -64,8 +64,27 @@ impl Layout {
             if all > states { high = middle } else { low = middle }
         }
         let sizes: Vec<usize> = (0..seen.len()).map(|o| if ends(o) { 1 } else { share(low, o) }).collect();
-        let (active, owner) = consecutive(&sizes);
+        Layout::of_sizes(&sizes)
+    }
+
+    /// So many states owned by each symbol.
+    pub(super) fn of_sizes(sizes: &[usize]) -> Layout {
+        let (active, owner) = consecutive(sizes);
         Layout { states: owner.len(), active, ownership: Ownership::Owned { owner }, patterns: Vec::new() }
+    }
+
+    /// States with these active sets, free or owned; `None` if there can be no such states.
+    pub(super) fn of_sets(active: Vec<Vec<u32>>, is_free: bool) -> Option<Layout> {
+        if !is_free {
+            let sizes: Vec<usize> = active.iter().take(active.len().checked_sub(1)?).map(Vec::len).collect();
+            return Some(Layout::of_sizes(&sizes)).filter(|layout| layout.active == active);
+        }
+        let states = active.iter().flatten().max()? + 1;
+        let is_ascending = |set: &Vec<u32>| set.is_sorted_by(|x, y| x < y) && !set.is_empty();
+        let is_start = |set: &Vec<u32>| set[..] == [START as u32];
+        let (start, others) = active.split_last()?;
+        let is_right = is_start(start) && others.iter().all(|set| is_ascending(set) && set[0] != START as u32);
+        is_right.then_some(Layout { states: states as usize, active, ownership: Ownership::Free, patterns: Vec::new() })
     }
 
     /// One state for each symbol and mode.

@@ -199,18 +199,25 @@ impl Latent {
         }
     }
 
-    /// Σ p ln q over rows, where p and q are summed over the states of each symbol.
+    /// Σ p ln q over rows, where p and q are summed over the states of each symbol, which are
+    /// consecutive.
     fn cross_entropy_of_symbols(&self) -> f64 {
         let mut sum = 0.0;
-        let (mut p, mut q) = (vec![0.0; self.layout.active.len()], vec![0.0; self.layout.active.len()]);
+        let (mut p, mut q) = (Vec::new(), Vec::new());
         for t in self.t.chunks_exact(self.columns.len()) {
             for row in self.starts.windows(2).map(|w| w[0]..w[1]) {
-                p.fill(0.0);
-                q.fill(0.0);
+                p.clear();
+                q.clear();
+                let mut last = None;
                 for i in row {
                     let owner = self.layout.owner_of(self.columns[i] as usize);
-                    p[owner] += self.prior[i];
-                    q[owner] += t[i];
+                    if last.replace(owner) != Some(owner) {
+                        p.push(0.0);
+                        q.push(0.0);
+                    }
+                    let k = p.len() - 1;
+                    p[k] += self.prior[i];
+                    q[k] += t[i];
                 }
                 sum += cross_entropy(&p, &q);
             }

@@ -82,7 +82,7 @@ parameters! {
 
 impl Default for RefineParams {
     fn default() -> Self {
-        RefineParams { states: StateCount::Auto, layout: StateLayout::Auto, em_rounds: 60, patience: 6 }
+        RefineParams { states: StateCount::Auto, layout: StateLayout::Auto, em_rounds: 1000, patience: 6 }
     }
 }
 

@@ -1,15 +1,12 @@
 //! Refinement in progress: candidates, rounds of EM, the best candidate.
 
-use rayon::prelude::*;
-use serde::Serialize;
-
 use super::data::Data;
-use super::expect::{LANES, Lane};
+use super::em::{Share, expect};
 use super::finish::Fitted;
 use super::first_look::{self, FirstLook};
+use super::fit::{EmRound, Fit};
 use super::latent::Latent;
 use super::layout::MODES;
-use crate::data::{HELD_OUT, Trajectory};
 use crate::error::Result;
 use crate::log::Logs;
 use crate::model::{Latent as LatentModel, Model, Predictor};
@@ -26,13 +23,14 @@ const PART: &str = "refinement";
 /// Candidates are compared on one of this many episodes, but on at least `LEAST_TRIAL` steps. If
 /// that includes all episodes, each candidate is fitted in full.
 const TRIAL_SHARE: u64 = 8;
-const LEAST_TRIAL: u64 = 1 << 14;
+const LEAST_TRIAL: u64 = 1 << 15;
 /// Rounds of EM for each candidate in a comparison on a share of the episodes.
 const TRIAL_ROUNDS: usize = 10;
-/// Kinds of states whose held-out log-likelihood is within this of the best, in nats per step, are
-/// all fitted in full: a share of the episodes hardly shows which is better, and the order may
-/// change with the number of episodes.
+/// Candidates whose held-out log-likelihood is within this of the best, in nats per step, are all
+/// fitted in full, unless they cost so many times more: a share of the episodes hardly shows which
+/// is better, and the order may change with the number of episodes.
 const CLOSE: f64 = 0.005;
+const COSTLY: u64 = 2;
 /// Candidates that are behind the best by more than this, in nats per held-out step, add nothing to
 /// a mixture with it.
 const FAR: f64 = 0.05;
@@ -40,29 +38,14 @@ const FAR: f64 = 0.05;
 const UNJUDGED_ROUNDS: usize = 5;
 /// Rounds of EM on all episodes, after held-out ones have decided.
 const LAST_ROUNDS: usize = 3;
-/// A smaller gain, in nats per held-out step, is ignored.
-const LEAST_GAIN: f64 = 1e-4;
-/// Numbers of owned states to try, and of free ones, which cost more.
-const OWNED: [usize; 2] = [60, 100];
-const FREE: [usize; 3] = [5, 15, 40];
-
-/// One round of EM.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct EmRound {
-    /// The candidate that is fitted.
-    pub candidate: Candidate,
-    /// Whether it only serves to compare candidates.
-    pub trial: bool,
-    /// Its number, from 1.
-    pub round: usize,
-    /// Mean log-likelihood of a training step, in nats, before this round's update.
-    pub training: f64,
-    /// The same plus the logarithm of the prior: EM never lowers it.
-    pub penalised: f64,
-    /// Mean log-likelihood of a held-out step, in nats; `None` if there are too few episodes to
-    /// hold any out.
-    pub held_out: Option<f64>,
-}
+/// With fewer steps for each state EM ends where it begins, and other starts teach nothing.
+const STEPS_PER_STATE: u64 = 20;
+/// Limit for the work of a fit, in entries of T that are visited: about a minute on two cores.
+const MOST_WORK: u64 = 1 << 36;
+/// The number of free states from which they grow.
+const FREE: usize = 5;
+/// The number of states where EM starts at random.
+const DENSE: usize = 60;
 
 /// Refinement in progress: each item of the iterator is a round of EM. [`Refinement::finish`] gives
 /// the model.
@@ -76,8 +59,9 @@ pub struct Refinement<'a> {
     pub(super) waiting: Vec<Candidate>,
     /// Candidates are compared on one of this many episodes; 1 means all.
     pub(super) every: u64,
-    /// Candidates tried on a share of the episodes, with their held-out log-likelihood.
-    pub(super) tried: Vec<(Candidate, f64)>,
+    /// Candidates tried on a share of the episodes; later those that are still to be fitted in full,
+    /// the best last.
+    pub(super) tried: Vec<Fit>,
     /// The best candidate fitted so far.
     pub(super) leader: Option<Fit>,
     /// Other fits in full; only if they are wanted.
@@ -86,25 +70,11 @@ pub struct Refinement<'a> {
     pub(super) restarts: u64,
     pub(super) fit: Option<Fit>,
     pub(super) done: bool,
+    /// Limit for the work of each fit, in entries of T that are visited.
+    pub(super) most_work: u64,
     pub(super) trace: Vec<EmRound>,
     /// Where its state is saved.
     pub(super) checkpoint: Option<&'a mut Checkpoint>,
-}
-
-/// A latent model being fitted.
-pub(super) struct Fit {
-    pub(super) candidate: Candidate,
-    pub(super) latent: Latent,
-    pub(super) trial: bool,
-    pub(super) round: usize,
-    /// The parameters that were best on held-out episodes.
-    pub(super) best: Latent,
-    /// Their held-out log-likelihood.
-    pub(super) judged: f64,
-    /// The held-out log-likelihood at the last gain, and the round of it.
-    pub(super) gained: (f64, usize),
-    /// Why fitting stopped.
-    pub(super) stopped: Option<StopReason>,
 }
 
 /// Refines a model on logs, which should be those it was learned from.
@@ -148,6 +118,7 @@ impl<'a> Refinement<'a> {
             restarts: 0,
             fit: None,
             done: false,
+            most_work: MOST_WORK,
             trace: Vec::new(),
             checkpoint: None,
         })
@@ -179,10 +150,32 @@ impl<'a> Refinement<'a> {
         self.checkpoint.iter_mut().zip(bytes).try_for_each(|(checkpoint, bytes)| checkpoint.save(PART, &bytes))
     }
 
-    /// Keeps all fits for [`Refinement::into_fits`], and fits the best candidate again from other
-    /// clusters, so many times.
-    pub(crate) fn keeping_rivals(self, restarts: u64) -> Refinement<'a> {
-        Refinement { rivals: Some(Vec::new()), restarts, ..self }
+    /// Keeps all fits for [`Refinement::into_fits`].
+    pub(crate) fn keeping_rivals(self) -> Refinement<'a> {
+        Refinement { rivals: Some(Vec::new()), ..self }
+    }
+
+    /// With a limit for the work of each fit, in entries of T that are visited.
+    pub(crate) fn limited_to(self, most_work: u64) -> Refinement<'a> {
+        Refinement { most_work, ..self }
+    }
+
+    /// Number of steps of the logs.
+    pub(crate) fn steps(&self) -> u64 {
+        self.data.steps
+    }
+
+    /// After the end: drops the fits of other layouts, if one is given, and begins to fit the best
+    /// again from other starts, at most so many times and within a limit for their work.
+    pub(crate) fn restart(&mut self, layout: Option<StateLayout>, most: u64, work: u64) {
+        let mut fits: Vec<Fit> = self.rivals.take().into_iter().flatten().chain(self.leader.take()).collect();
+        fits.retain(|fit| layout.is_none_or(|layout| fit.candidate.layout == layout));
+        fits.sort_by(|x, y| x.judged.total_cmp(&y.judged));
+        self.leader = fits.pop();
+        let enough = |leader: &&Fit| leader.best_states as u64 * STEPS_PER_STATE <= self.data.steps;
+        let leader = self.leader.as_ref().filter(enough);
+        self.restarts = leader.map_or(0, |leader| most.min(work / leader.work.max(1)));
+        (self.rivals, self.done) = (Some(fits), false);
     }
 
     /// The best candidate and up to `others` that come close to it, with the parameters that were
@@ -194,19 +187,24 @@ impl<'a> Refinement<'a> {
         fits.sort_by(|x, y| y.judged.total_cmp(&x.judged));
         fits.truncate(others);
         fits.insert(0, leader);
-        let fitted = |Fit { candidate, best, gained, .. }| FittedStates { candidate, latent: best, rounds: gained.1 };
+        let fitted = |Fit { candidate, best, best_states, gained, .. }| FittedStates {
+            candidate: Candidate { states: best_states, ..candidate },
+            latent: best,
+            rounds: gained.1,
+        };
         (fits.into_iter().map(fitted).collect(), self.data)
     }
 
-    /// The candidates that were fitted in full, and their held-out log-likelihood in nats per step.
-    pub(crate) fn judged(&self) -> Vec<(Candidate, f64)> {
-        self.leader.iter().chain(self.rivals.iter().flatten()).map(|fit| (fit.candidate, fit.judged)).collect()
+    /// The layouts that were fitted in full, and their held-out log-likelihood in nats per step.
+    pub(crate) fn judged(&self) -> Vec<(StateLayout, f64)> {
+        self.leader.iter().chain(self.rivals.iter().flatten()).map(|fit| (fit.candidate.layout, fit.judged)).collect()
     }
 
     /// The refined model. Held-out episodes, which are no longer needed for comparison, are learned
     /// from too.
     pub fn finish(self) -> Result<Model> {
-        let Some(Fit { best, candidate, gained, .. }) = self.leader.or(self.fit) else { return Ok(self.model) };
+        let Some(Fit { best, best_states, mut candidate, gained, .. }) = self.leader.or(self.fit) else { return Ok(self.model) };
+        candidate.states = best_states;
         let mut fitted = FittedStates { candidate, latent: best, rounds: gained.1 };
         fitted.continue_on(&self.data, LAST_ROUNDS)?;
         let latent = fitted.model(&self.model, &self.data)?;
@@ -216,22 +214,36 @@ impl<'a> Refinement<'a> {
     /// The next candidate. After the last one, if all were compared on a share of the episodes, the
     /// best are fitted in full; then the best of all is fitted again, if that is wanted.
     fn next_fit(&mut self) -> Result<Option<Fit>> {
-        if self.waiting.is_empty() && self.every > 1 {
-            self.waiting = finalists(&self.tried);
+        let seed = Seed(self.model.params().seed);
+        if let Some(candidate) = self.waiting.pop() {
+            return Ok(Some(self.first_fit(candidate, seed)?));
+        }
+        if self.every > 1 {
+            self.tried = finalists(std::mem::take(&mut self.tried));
             self.leader = None;
             self.every = 1;
         }
-        let seed = Seed(self.model.params().seed);
-        let (candidate, seed) = match (self.waiting.pop(), &self.leader) {
-            (Some(candidate), _) => (candidate, seed),
-            (None, Some(leader)) if self.restarts > 0 => {
-                self.restarts -= 1;
-                (leader.candidate, seed.stream("restarts").index(self.restarts))
-            }
-            _ => return Ok(None),
-        };
+        if let Some(fit) = self.tried.pop() {
+            return Ok(Some(self.if_growing(fit.in_full())));
+        }
+        let Some(leader) = self.leader.as_ref().filter(|_| self.restarts > 0) else { return Ok(None) };
+        self.restarts -= 1;
+        let params = RefineParams { layout: leader.candidate.layout, ..self.params.clone() };
+        let candidate = candidates(&self.model, &params)[0];
+        self.first_fit(candidate, seed.stream("restarts").index(self.restarts)).map(Some)
+    }
+
+    /// A candidate before the first round.
+    fn first_fit(&self, candidate: Candidate, seed: Seed) -> Result<Fit> {
         let latent = self.first_look.latent(&self.model, candidate, seed)?;
-        Ok(Some(Fit::new(candidate, latent, self.every > 1)))
+        Ok(self.if_growing(Fit::new(candidate, latent, seed, self.every > 1)))
+    }
+
+    /// The same with a number of states that grows, where it is not given and can grow.
+    fn if_growing(&self, fit: Fit) -> Fit {
+        let is_open = self.params.states == StateCount::Auto && self.data.holds_out();
+        let can_grow = matches!(fit.candidate.layout, StateLayout::Auto | StateLayout::Owned | StateLayout::Free);
+        if is_open && can_grow { fit.growing() } else { fit }
     }
 
     fn round(&mut self) -> Result<Option<EmRound>> {
@@ -245,23 +257,15 @@ impl<'a> Refinement<'a> {
             self.done = true;
             return Ok(None);
         };
-        let most = if fit.trial { TRIAL_ROUNDS.min(self.params.em_rounds) } else { self.params.em_rounds };
         let round = fit.round(&self.data, self.every)?;
-        // A candidate that is far behind after the rounds of a trial will not catch up.
-        let is_far_behind = |leader: &Fit| fit.judged < leader.judged - CLOSE;
-        fit.stopped = if fit.round >= TRIAL_ROUNDS && self.leader.as_ref().is_some_and(is_far_behind) {
-            Some(StopReason::Behind)
-        } else if fit.round - fit.gained.1 >= self.params.patience {
-            Some(StopReason::NoGain)
-        } else {
-            (fit.round >= most).then_some(StopReason::Rounds)
-        };
+        fit.grow(&round, &self.first_look, self.model.alphabet(), self.every);
+        fit.stopped = self.why_stop(&fit);
         if fit.stopped.is_none() {
             self.fit = Some(fit);
             return Ok(Some(round));
         }
         if fit.trial {
-            self.tried.push((fit.candidate, fit.judged));
+            self.tried.push(fit.clone());
         }
         let beaten = match &self.leader {
             Some(leader) if fit.judged <= leader.judged => Some(fit),
@@ -271,6 +275,28 @@ impl<'a> Refinement<'a> {
             rivals.extend(Some(beaten).filter(|fit| !fit.trial));
         }
         Ok(Some(round))
+    }
+}
+
+impl Refinement<'_> {
+    /// Why a fit stops after its latest round, if it does.
+    fn why_stop(&self, fit: &Fit) -> Option<StopReason> {
+        let (most_rounds, most_work) = match fit.trial {
+            true if fit.growth.is_none() => (TRIAL_ROUNDS.min(self.params.em_rounds), self.most_work / TRIAL_SHARE),
+            true => (self.params.em_rounds, self.most_work / TRIAL_SHARE),
+            false => (self.params.em_rounds, self.most_work),
+        };
+        // A candidate that is far behind after the rounds of a trial will not catch up.
+        let is_far_behind = |leader: &Fit| fit.judged + fit.hope() < leader.judged - CLOSE;
+        if fit.round >= TRIAL_ROUNDS && self.leader.as_ref().is_some_and(is_far_behind) {
+            Some(StopReason::Behind)
+        } else if fit.growth.is_none() && fit.round - fit.gained.1 >= self.params.patience {
+            Some(StopReason::NoGain)
+        } else if fit.round >= most_rounds {
+            Some(StopReason::Rounds)
+        } else {
+            (fit.work >= most_work).then_some(StopReason::Work)
+        }
     }
 }
 
@@ -337,125 +363,23 @@ impl Iterator for Refinement<'_> {
     }
 }
 
-impl Fit {
-    fn new(candidate: Candidate, latent: Latent, trial: bool) -> Fit {
-        let nothing = f64::NEG_INFINITY;
-        Fit { candidate, best: latent.clone(), latent, trial, round: 0, judged: nothing, gained: (nothing, 0), stopped: None }
-    }
-
-    /// One round on one of `every` episodes.
-    fn round(&mut self, data: &Data<'_>, every: u64) -> Result<EmRound> {
-        let share = Share { every, is_held_out: &|i| data.is_held_out(i) };
-        let Expected { training, held_out } = expect(&self.latent, data, &share)?;
-        let sum =
-            |lanes: &[Lane]| lanes.iter().fold((0.0, 0), |(sum, steps), lane| (sum + lane.log_likelihood, steps + lane.steps));
-        let ((log_likelihood, steps), (held_sum, held_steps)) = (sum(&training), sum(&held_out));
-        self.round += 1;
-        let round = EmRound {
-            candidate: self.candidate,
-            trial: self.trial,
-            round: self.round,
-            training: log_likelihood / steps as f64,
-            penalised: (log_likelihood + self.latent.log_prior()) / steps as f64,
-            held_out: (held_steps > 0).then(|| held_sum / held_steps as f64),
-        };
-        let judged = round.held_out.unwrap_or(round.training);
-        if judged > self.judged {
-            (self.best, self.judged) = (self.latent.clone(), judged);
-        }
-        if judged > self.gained.0 + LEAST_GAIN {
-            self.gained = (judged, self.round);
-        }
-        self.latent.maximise(&training);
-        Ok(round)
-    }
+/// The best candidate last, after those that come close to it and do not cost much more.
+fn finalists(mut tried: Vec<Fit>) -> Vec<Fit> {
+    tried.sort_by(|x, y| x.judged.total_cmp(&y.judged));
+    let (judged, work) = tried.last().map_or((0.0, 0), |fit| (fit.judged, fit.work));
+    tried.retain(|fit| fit.judged > judged - CLOSE && fit.work <= COSTLY * work);
+    tried
 }
 
-/// The result of the E-step summed over episodes: training episodes, and those held out.
-///
-/// Sums are kept in lanes. An episode goes to a lane by its number, so sums do not depend on how
-/// episodes are divided into blocks.
-struct Expected {
-    training: Vec<Lane>,
-    held_out: Vec<Lane>,
-}
-
-impl Expected {
-    fn new(latent: &Latent) -> Expected {
-        Expected { training: vec![latent.lane(); LANES], held_out: vec![Lane::default(); LANES] }
-    }
-
-    /// Adds one of `every` episodes of a block, whose first has the number `first`.
-    fn add(&mut self, latent: &Latent, share: &Share<'_>, first: u64, episodes: &[Trajectory]) {
-        let lanes = (self.training.par_iter_mut(), self.held_out.par_iter_mut()).into_par_iter().enumerate();
-        lanes.for_each(|(l, (training, held_out))| {
-            for (i, z) in (first..).zip(episodes).filter(|(i, _)| *i % LANES as u64 == l as u64) {
-                match share.of(i) {
-                    Part::Neither => {}
-                    Part::HeldOut => latent.score(&z.steps, held_out),
-                    Part::Training => latent.expect(&z.steps, training),
-                }
-            }
-        });
-    }
-}
-
-/// Which episodes are learned from, and which are held out.
-struct Share<'a> {
-    every: u64,
-    is_held_out: &'a (dyn Fn(u64) -> bool + Sync),
-}
-
-/// The use of an episode.
-enum Part {
-    Training,
-    HeldOut,
-    Neither,
-}
-
-impl Share<'_> {
-    fn of(&self, i: u64) -> Part {
-        // Every tenth episode is held out, so a share consists of whole tens.
-        match ((i / HELD_OUT).is_multiple_of(self.every), (self.is_held_out)(i)) {
-            (false, _) => Part::Neither,
-            (true, true) => Part::HeldOut,
-            (true, false) => Part::Training,
-        }
-    }
-}
-
-/// The E-step over all blocks.
-fn expect(latent: &Latent, data: &Data<'_>, share: &Share<'_>) -> Result<Expected> {
-    let mut expected = Expected::new(latent);
-    data.each(|first, episodes| expected.add(latent, share, first, episodes))?;
-    Ok(expected)
-}
-
-/// The best candidate of each kind of states that comes close to the best of all; the best of all
-/// is last.
-fn finalists(tried: &[(Candidate, f64)]) -> Vec<Candidate> {
-    let mut ranked = tried.to_vec();
-    ranked.sort_by(|x, y| y.1.total_cmp(&x.1));
-    let mut close: Vec<Candidate> = Vec::new();
-    for (i, &(candidate, judged)) in ranked.iter().enumerate() {
-        if i == 0 || judged > ranked[0].1 - CLOSE && close.iter().all(|other| other.layout != candidate.layout) {
-            close.push(candidate);
-        }
-    }
-    close.reverse();
-    close
-}
-
-/// The candidates to try.
+/// The candidates to try; the number of states is that from which they grow, if it is not given.
 fn candidates(model: &Model, params: &RefineParams) -> Vec<Candidate> {
     let going_on = model.alphabet().observations().iter().filter(|o| !o.terminal).count();
-    let numbers = |layout| match (params.states, layout) {
-        (_, StateLayout::Modes) => vec![MODES * going_on],
-        (StateCount::About(n), _) => vec![n],
-        (StateCount::Auto, StateLayout::Free) => FREE.to_vec(),
-        (StateCount::Auto, StateLayout::Dense) => vec![OWNED[0]],
-        // Several states for many of the symbols; with fewer there is nothing to refine.
-        (StateCount::Auto, _) => OWNED.iter().zip([3, 4]).map(|(&states, halves)| states.max(going_on * halves / 2)).collect(),
+    let number = |layout| match (params.states, layout) {
+        (_, StateLayout::Modes) => MODES * going_on,
+        (StateCount::About(n), _) => n,
+        (StateCount::Auto, StateLayout::Free) => FREE,
+        (StateCount::Auto, StateLayout::Dense) => DENSE,
+        (StateCount::Auto, StateLayout::Owned | StateLayout::Auto) => going_on,
     };
     let layouts = match params.layout {
         // The number of states of modes is fixed.
@@ -463,5 +387,5 @@ fn candidates(model: &Model, params: &RefineParams) -> Vec<Candidate> {
         StateLayout::Auto => vec![StateLayout::Owned, StateLayout::Free, StateLayout::Modes],
         layout => vec![layout],
     };
-    layouts.into_iter().flat_map(|layout| numbers(layout).into_iter().map(move |states| Candidate { layout, states })).collect()
+    layouts.into_iter().map(|layout| Candidate { layout, states: number(layout) }).collect()
 }

@@ -3,10 +3,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::latent::Latent;
-use super::refinement::{EmRound, Fit, Refinement};
+use super::fit::{EmRound, Fit, Growth};
+use super::latent::{HardCounts, Latent};
+use super::layout::{Layout, MODES};
+use super::refinement::Refinement;
 use crate::error::Result;
-use crate::model::Candidate;
+use crate::model::{Candidate, StateLayout};
 use crate::rng::Seed;
 use crate::stop::StopReason;
 use crate::store::AGAIN;
@@ -19,7 +21,7 @@ const REFINEMENT: Kind = Kind { name: "checkpoint of a refinement", again: AGAIN
 struct Header {
     waiting: Vec<Candidate>,
     every: u64,
-    tried: Vec<Candidate>,
+    tried: Vec<FitHeader>,
     leader: Option<FitHeader>,
     fit: Option<FitHeader>,
     trace: Vec<RoundHeader>,
@@ -32,6 +34,11 @@ struct FitHeader {
     round: usize,
     /// The round of the last gain.
     gained: usize,
+    /// The number of states of the best parameters.
+    best_states: usize,
+    /// Stage of growth, rounds of EM in it, stages without a gain.
+    growth: Option<(u64, usize, usize)>,
+    work: u64,
     stopped: Option<StopReason>,
 }
 
@@ -45,15 +52,13 @@ struct RoundHeader {
 
 impl Refinement<'_> {
     pub(super) fn to_bytes(&self) -> Vec<u8> {
-        let judged: Vec<f64> = self.tried.iter().map(|(_, judged)| *judged).collect();
         let numbers = |round: &EmRound| [round.training, round.penalised, round.held_out.unwrap_or(0.0)];
         let trace: Vec<f64> = self.trace.iter().flat_map(numbers).collect();
-        let mut arrays =
-            vec![Array::f64s("tried", &[judged.len()], &judged), Array::f64s("trace", &[self.trace.len(), 3], &trace)];
+        let mut arrays = vec![Array::f64s("trace", &[self.trace.len(), 3], &trace)];
         let header = Header {
             waiting: self.waiting.clone(),
             every: self.every,
-            tried: self.tried.iter().map(|(candidate, _)| *candidate).collect(),
+            tried: self.tried.iter().enumerate().map(|(i, fit)| fit.write(&format!("tried_{i}"), &mut arrays)).collect(),
             leader: self.leader.as_ref().map(|fit| fit.write("leader", &mut arrays)),
             fit: self.fit.as_ref().map(|fit| fit.write("fit", &mut arrays)),
             trace: self.trace.iter().map(RoundHeader::of).collect(),
@@ -64,14 +69,13 @@ impl Refinement<'_> {
     /// Restores the saved state; `file` is named in errors.
     pub(super) fn restore(&mut self, bytes: &[u8], file: &str) -> Result<()> {
         let (header, arrays): (Header, _) = Arrays::open(REFINEMENT, bytes, file)?;
-        let tried = arrays.sized("tried", arrays.f64s("tried")?, header.tried.len())?;
         let trace = arrays.sized("trace", arrays.f64s("trace")?, 3 * header.trace.len())?;
-        let seed = Seed(self.model.params().seed);
-        let read =
-            |name: &str, fit: FitHeader| fit.read(name, &arrays, self.first_look.latent(&self.model, fit.candidate, seed)?);
-        self.leader = header.leader.map(|fit| read("leader", fit)).transpose()?;
-        self.fit = header.fit.map(|fit| read("fit", fit)).transpose()?;
-        self.tried = header.tried.into_iter().zip(tried).collect();
+        let read = |name: &str, fit: &FitHeader| fit.read(name, &arrays, self);
+        let leader = header.leader.map(|fit| read("leader", &fit)).transpose()?;
+        let fit = header.fit.map(|fit| read("fit", &fit)).transpose()?;
+        let tried = header.tried.iter().enumerate().map(|(i, fit)| read(&format!("tried_{i}"), fit));
+        let tried = tried.collect::<Result<Vec<Fit>>>()?;
+        (self.leader, self.fit, self.tried) = (leader, fit, tried);
         self.trace = header.trace.iter().zip(trace.chunks_exact(3)).map(|(round, numbers)| round.with(numbers)).collect();
         (self.waiting, self.every) = (header.waiting, header.every);
         Ok(())
@@ -99,7 +103,8 @@ impl RoundHeader {
 
 impl Fit {
     fn write(&self, name: &str, arrays: &mut Vec<Array>) -> FitHeader {
-        arrays.push(Array::f64s(format!("{name}_judged"), &[2], &[self.judged, self.gained.0]));
+        let growth = self.growth.map_or([0.0; 4], |growth| [growth.before, growth.last_gain, growth.first, growth.latest]);
+        arrays.push(Array::f64s(format!("{name}_judged"), &[6], &[&[self.judged, self.gained.0], &growth[..]].concat()));
         self.latent.write(&format!("{name}_latent"), arrays);
         self.best.write(&format!("{name}_best"), arrays);
         FitHeader {
@@ -107,24 +112,34 @@ impl Fit {
             trial: self.trial,
             round: self.round,
             gained: self.gained.1,
+            best_states: self.best_states,
+            growth: self.growth.map(|growth| (growth.stage, growth.rounds, growth.failures)),
+            work: self.work,
             stopped: self.stopped,
         }
     }
 }
 
 impl FitHeader {
-    /// `first` is the first estimate of its candidate.
-    fn read(&self, name: &str, arrays: &Arrays<'_>, first: Latent) -> Result<Fit> {
+    fn read(&self, name: &str, arrays: &Arrays<'_>, refinement: &Refinement<'_>) -> Result<Fit> {
         let judged = format!("{name}_judged");
-        let judged = arrays.sized(&judged, arrays.f64s(&judged)?, 2)?;
+        let judged = arrays.sized(&judged, arrays.f64s(&judged)?, 6)?;
+        let latent = |of: &str| Latent::read(&format!("{name}_{of}"), arrays, self.candidate, refinement);
         Ok(Fit {
             candidate: self.candidate,
-            latent: first.clone().read(&format!("{name}_latent"), arrays)?,
+            latent: latent("latent")?,
             trial: self.trial,
             round: self.round,
-            best: first.read(&format!("{name}_best"), arrays)?,
+            best: latent("best")?,
+            best_states: self.best_states,
             judged: judged[0],
             gained: (judged[1], self.gained),
+            growth: self.growth.map(|(stage, rounds, failures)| {
+                let [before, last_gain, first, latest] = [judged[2], judged[3], judged[4], judged[5]];
+                Growth { stage, rounds, failures, before, last_gain, first, latest }
+            }),
+            work: self.work,
+            seed: Seed(refinement.model.params().seed),
             stopped: self.stopped,
         })
     }
@@ -133,27 +148,55 @@ impl FitHeader {
 impl Latent {
     fn write(&self, name: &str, arrays: &mut Vec<Array>) {
         let emissions = self.emissions.concat();
-        for (of, values) in [("t", &self.t), ("e", &emissions), ("switches", &self.switches)] {
+        for (of, values) in [("t", &self.t), ("e", &emissions), ("switches", &self.switches), ("prior", &self.prior)] {
             arrays.push(Array::f64s(format!("{name}_{of}"), &[values.len()], values));
+        }
+        // Without the sets of incomplete observations, which follow from the others.
+        let (symbols, start) = (&self.layout.active[..self.unigram.len()], self.layout.active.last());
+        let active: Vec<&Vec<u32>> = symbols.iter().chain(start).collect();
+        let sizes: Vec<u32> = active.iter().map(|set| set.len() as u32).collect();
+        for (of, values) in [("sizes", sizes), ("active", active.into_iter().flatten().copied().collect())] {
+            arrays.push(Array::u32s(format!("{name}_{of}"), &[values.len()], &values));
         }
     }
 
-    /// The same states with the saved parameters.
-    fn read(mut self, name: &str, arrays: &Arrays<'_>) -> Result<Latent> {
+    /// The saved states and parameters.
+    fn read(name: &str, arrays: &Arrays<'_>, candidate: Candidate, refinement: &Refinement<'_>) -> Result<Latent> {
+        let (alphabet, look) = (refinement.model.alphabet(), &refinement.first_look);
+        let sizes = format!("{name}_sizes");
+        let sizes = arrays.sized(&sizes, arrays.u32s(&sizes)?, alphabet.observations().len() + 1)?;
+        let total = sizes.iter().map(|size| *size as usize).sum();
+        let active = format!("{name}_active");
+        let active = arrays.sized(&active, arrays.u32s(&active)?, total)?;
+        let mut rest = active.as_slice();
+        let sets = sizes.iter().map(|&size| {
+            let (mine, others) = rest.split_at(size as usize);
+            rest = others;
+            mine.to_vec()
+        });
+        let layout = match candidate.layout {
+            StateLayout::Modes => Some(Layout::modes(alphabet, MODES)),
+            StateLayout::Owned | StateLayout::Auto => Layout::of_sets(sets.collect(), false),
+            StateLayout::Free | StateLayout::Dense => Layout::of_sets(sets.collect(), true),
+        };
+        let layout = layout.ok_or_else(|| arrays.damaged("the sets of its states are not consistent"))?;
+        let layout = layout.with_patterns(&look.patterns);
+        let mut latent = Latent::new(layout, alphabet.actions().len(), &HardCounts::default(), &look.triples, &look.seen);
         let sized = |of: &str, size: usize| {
             let name = format!("{name}_{of}");
             arrays.sized(&name, arrays.f64s(&name)?, size)
         };
-        self.t = sized("t", self.t.len())?;
-        self.switches = sized("switches", self.switches.len())?;
-        let emissions = sized("e", self.emissions.iter().map(Vec::len).sum())?;
+        latent.t = sized("t", latent.t.len())?;
+        latent.prior = sized("prior", latent.prior.len())?;
+        latent.switches = sized("switches", latent.switches.len())?;
+        let emissions = sized("e", latent.emissions.iter().map(Vec::len).sum())?;
         let mut rest = emissions.as_slice();
-        for e in &mut self.emissions {
+        for e in &mut latent.emissions {
             let (mine, others) = rest.split_at(e.len());
             e.copy_from_slice(mine);
             rest = others;
         }
-        self.pack();
-        Ok(self)
+        latent.pack();
+        Ok(latent)
     }
 }

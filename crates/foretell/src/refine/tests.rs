@@ -6,7 +6,7 @@ use super::data::Data;
 use super::latent::{HardCounts, Latent};
 use super::layout::Layout;
 use super::refinement::*;
-use super::{RefineParams, StateCount};
+use super::{EmRound, RefineParams, StateCount};
 use crate::data::{ActionObservation, Alphabet, End, Trajectory};
 use crate::domains;
 use crate::error::Result;
@@ -108,6 +108,42 @@ fn true_parameters_are_a_fixed_point_of_em_on_exact_counts() {
 }
 
 #[test]
+fn drawn_paths_have_the_frequencies_of_the_posterior() {
+    const DRAWS: u32 = 20_000;
+    let alphabet = alphabet();
+    let layout = Layout::free(&alphabet, 3, |_, _| 1.0);
+    let width = layout.states - 1;
+    let triples = [(0, 3, 0), (1, 0, 1), (0, 1, 0)].into_iter().collect();
+    let latent = Latent::new(layout.clone(), 2, &HardCounts::default(), &triples, &[1.0, 1.0, 1.0]);
+    let emitted = rows(3, 2, 5);
+    let emissions =
+        vec![(0..3).map(|s| emitted[2 * s]).collect(), (0..3).map(|s| emitted[2 * s + 1]).collect(), vec![1.0], vec![1.0]];
+    let latent = latent.with(rows(2 * layout.states, width, 7), emissions);
+    let steps = [(0, 0), (1, 1), (0, 0)].map(|(a, o)| ActionObservation::new(a, o));
+    // The joint probability of states and observations, from its definition.
+    let (t, e) = latent.parameters();
+    let transition = |a: u32, from: u32, to: u32| t[(a as usize * layout.states + from as usize) * width + to as usize - 1];
+    let joint = |path: &[u32]| -> f64 {
+        let before = std::iter::once(0).chain(path.iter().copied());
+        let step = |((ao, before), &s): ((&ActionObservation, u32), &u32)| {
+            transition(ao.action.0, before, s) * e[ao.observation.index()][s as usize - 1]
+        };
+        steps.iter().zip(before).zip(path).map(step).product()
+    };
+    let paths: Vec<[u32; 3]> = (0..27).map(|i| [1 + i % 3, 1 + i / 3 % 3, 1 + i / 9]).collect();
+    let total: f64 = paths.iter().map(|path| joint(path)).sum();
+    let mut rng = Seed(4).rng();
+    let mut lane = latent.lane();
+    let drawn: Vec<Vec<u32>> = (0..DRAWS).map(|_| latent.draw(&steps, &mut lane, &mut rng)).collect();
+    for path in &paths {
+        let (p, n) = (joint(path) / total, f64::from(DRAWS));
+        let share = drawn.iter().filter(|drawn| drawn[..] == path[..]).count() as f64 / n;
+        // Four standard deviations of a share; none of 27 should be beyond.
+        assert!((share - p).abs() < 4.0 * (p * (1.0 - p) / n).sqrt(), "{path:?}: {share} {p}");
+    }
+}
+
+#[test]
 fn logs_that_do_not_fit_in_memory_give_the_same_model() {
     let maze = domains::get("colored-gridworld").unwrap();
     let logs = Logs::memory(maze.alphabet().clone(), domains::sample(&maze, 300, 13, Seed(2)).collect());
@@ -147,14 +183,16 @@ fn a_refinement_stopped_after_every_round_ends_with_the_same_model() {
     let maze = domains::get("colored-gridworld").unwrap();
     let logs = Logs::memory(maze.alphabet().clone(), domains::sample(&maze, 100, 13, Seed(4)).collect());
     let model = learn(&logs, &LearnParams { rank: 6, test_dim: 64, history_dim: 64, ..LearnParams::default() }).unwrap();
-    let params = RefineParams { em_rounds: 3, ..RefineParams::default() };
+    let params = RefineParams { em_rounds: 12, ..RefineParams::default() };
     let trace = stopped_and_whole(&model, &logs, &params, 2);
     assert!(trace.iter().any(|round| round.trial) && trace.iter().any(|round| !round.trial), "there are finalists");
+    let grown = trace.windows(2).filter(|pair| pair[1].candidate.states > pair[0].candidate.states && pair[1].round > 1);
+    assert!(grown.count() > 1, "states grow");
 
     let params = RefineParams { layout: StateLayout::Owned, patience: 3, ..RefineParams::default() };
     let trace = stopped_and_whole(&model, &logs, &params, 1);
     let last = trace[trace.len() - 1];
-    let best = trace.iter().filter(|round| round.candidate == last.candidate).map(|round| round.held_out.unwrap());
+    let best = trace.iter().map(|round| round.held_out.unwrap());
     assert!(
         last.round < params.em_rounds && last.held_out.unwrap() < best.fold(f64::NEG_INFINITY, f64::max),
         "it stops when held-out episodes no longer gain"

@@ -12,7 +12,7 @@ use super::{SelectParams, Selecting, Selection, Tried};
 use crate::data::{Alphabet, Trajectory};
 use crate::error::Result;
 use crate::log::Logs;
-use crate::model::{Candidate, Latent, LearnParams, Member, Mixture, Model, Part, Predictor, Recurrent};
+use crate::model::{Latent, LearnParams, Member, Mixture, Model, Part, Predictor, Recurrent, StateLayout};
 use crate::recurrent::{Budget, FittedNetwork};
 use crate::refine::{Data, FittedStates, RefineParams};
 use crate::rng::Seed;
@@ -54,8 +54,8 @@ pub(crate) struct Finalists {
     stack: Stack,
     /// The POMDPs of the only fold, from which EM continues.
     states: Option<Vec<FittedStates>>,
-    /// The kind of states of all folds.
-    kind: Option<Candidate>,
+    /// The layout of the states of all folds.
+    layout: Option<StateLayout>,
     /// The networks of the only fold, from which training continues.
     networks: Vec<FittedNetwork>,
     /// The hidden units of the networks of all folds.
@@ -159,10 +159,10 @@ impl Family {
         let selection = self.report(&trial, &stack, folds.len())?;
         let (slots, evidence) = (trial.slots.clone(), trial.evidence.clone());
         let common = common.or_else(|| common_of(&trial));
-        let (kind, hidden) = (trial.kind, trial.hidden());
+        let (layout, hidden) = (trial.layout, trial.hidden());
         let (states, networks) = trial.into_fits().unwrap_or_default();
         let training = folds.into_iter().next().map(|fold| fold.training).unwrap_or_default();
-        Ok(Finalists { selection, slots, stack, states, kind, networks, hidden, training, common, evidence })
+        Ok(Finalists { selection, slots, stack, states, layout, networks, hidden, training, common, evidence })
     }
 
     fn report(&self, trial: &Trial<'_>, stack: &Stack, folds: usize) -> Result<Selection> {
@@ -257,7 +257,7 @@ impl Family {
                 };
                 (states.par_iter().enumerate().map(extended).collect::<Result<Vec<_>>>()?, data)
             }
-            None => self.setting.states(model, logs, finalists.kind)?,
+            None => self.setting.states(model, logs, finalists.layout)?,
         };
         let latent = |(i, states): (usize, &FittedStates)| is_used(i).then(|| states.model(model, &data)).transpose();
         states.par_iter().enumerate().map(latent).collect()

@@ -11,10 +11,10 @@ use crate::data::{Alphabet, ObservationSymbol, Trajectory};
 use crate::error::{Error, Result};
 use crate::learn::{Learn, LearnedRanks};
 use crate::log::Logs;
-use crate::model::{Candidate, LearnParams, MemberKind, Model};
+use crate::model::{LearnParams, MemberKind, Model, StateLayout};
 use crate::pomdp::Pomdp;
 use crate::recurrent::{Budget, FittedNetwork, pass_work};
-use crate::refine::{Data, FittedStates, RefineParams, Refinement, StateCount};
+use crate::refine::{Data, FittedStates, RefineParams, Refinement};
 use crate::rng::Seed;
 
 /// Ranks of linear models to try.
@@ -27,11 +27,14 @@ const WORSE: usize = 2;
 const OTHERS: [usize; 3] = [4, 4, 8];
 /// POMDPs are fitted again from other clusters as long as all fits together have at most this many
 /// steps, by effort. Where logs are large, the mean of several is hardly better than the best.
-const RESTARTED_STEPS: [usize; 3] = [1 << 17, 1 << 17, 1 << 19];
+const RESTARTED_STEPS: [u64; 3] = [1 << 17, 1 << 17, 1 << 19];
 /// Rounds of EM with all training episodes, after held-out ones have decided.
 const LAST_ROUNDS: usize = 3;
-/// EM has this many times more rounds if the effort is thorough.
-const THOROUGH_ROUNDS: usize = 4;
+/// Limit for the work of each fit by EM, in transitions that are visited, by effort: about 10 s and a
+/// minute on two cores.
+const WORK: [u64; 3] = [1 << 34, 1 << 34, 1 << 36];
+/// Limit for the work of all restarts.
+const RESTARTED_WORK: [u64; 3] = [1 << 32, 1 << 32, 1 << 36];
 
 /// Numbers of hidden units of recurrent networks, by effort. The second is tried first, or the first
 /// if the second takes too much work. If work is left for it, so is the third.
@@ -79,11 +82,7 @@ pub(super) struct Setting {
 
 impl Setting {
     pub(super) fn new(params: &LearnParams, refine: &RefineParams, select: &SelectParams) -> Setting {
-        let mut refine = refine.clone();
-        if select.effort == Effort::Thorough {
-            refine.em_rounds *= THOROUGH_ROUNDS;
-        }
-        Setting { params: LearnParams { mix: 0.0, ..params.clone() }, refine, select: select.clone() }
+        Setting { params: LearnParams { mix: 0.0, ..params.clone() }, refine: refine.clone(), select: select.clone() }
     }
 
     /// The ranks to try, ascending.
@@ -126,24 +125,35 @@ impl Setting {
         NETWORK_WORK[self.select.effort as usize]
     }
 
-    /// POMDPs that are fitted to logs, best first, and the logs; of all kinds of states, or of the
-    /// given one.
+    /// POMDPs that are fitted to logs, best first, and the logs; with the given layout, or
+    /// the best.
     pub(super) fn states<'l>(
         &self,
         linear: &Model,
         logs: &'l Logs,
-        kind: Option<Candidate>,
+        layout: Option<StateLayout>,
+    ) -> Result<(Vec<FittedStates>, Data<'l>)> {
+        let refine = RefineParams { layout: layout.unwrap_or(self.refine.layout), ..self.refine.clone() };
+        self.with_restarts(self.refined(linear, logs, &refine)?, layout)
+    }
+
+    /// The best POMDP of each layout.
+    fn refined<'l>(&self, linear: &Model, logs: &'l Logs, refine: &RefineParams) -> Result<Refinement<'l>> {
+        let most_work = WORK[self.select.effort as usize];
+        let mut refinement = Refinement::new(linear, logs, refine)?.keeping_rivals().limited_to(most_work);
+        refinement.by_ref().collect::<Result<Vec<_>>>()?;
+        Ok(refinement)
+    }
+
+    /// POMDPs of the given layout, or of all, and others from other starts.
+    fn with_restarts<'l>(
+        &self,
+        mut refinement: Refinement<'l>,
+        layout: Option<StateLayout>,
     ) -> Result<(Vec<FittedStates>, Data<'l>)> {
         let effort = self.select.effort as usize;
-        let data = Data::new(logs, linear.alphabet())?;
-        let restarts = (RESTARTED_STEPS[effort] / data.steps() as usize).saturating_sub(1).min(OTHERS[effort]);
-        let refine = match kind {
-            Some(Candidate { layout, states }) => {
-                RefineParams { layout, states: StateCount::About(states), ..self.refine.clone() }
-            }
-            None => self.refine.clone(),
-        };
-        let mut refinement = Refinement::over(linear, data, &refine)?.keeping_rivals(restarts as u64);
+        let by_steps = (RESTARTED_STEPS[effort] / refinement.steps()).saturating_sub(1);
+        refinement.restart(layout, by_steps.min(OTHERS[effort] as u64), RESTARTED_WORK[effort]);
         refinement.by_ref().collect::<Result<Vec<_>>>()?;
         let (mut states, data) = refinement.into_fits(OTHERS[effort]);
         states.par_iter_mut().map(|states| states.continue_on(&data, LAST_ROUNDS)).collect::<Result<Vec<()>>>()?;
@@ -171,8 +181,8 @@ pub(super) struct Trial<'f> {
     pub(super) evidence: Evidence,
     /// The rank of the linear model; `None` if there is none.
     pub(super) rank: Option<usize>,
-    /// The kind of states of all POMDPs; `None` if each fit chooses its own.
-    pub(super) kind: Option<Candidate>,
+    /// The layout of the states of all POMDPs; `None` if each fit chooses its own.
+    pub(super) layout: Option<StateLayout>,
 }
 
 impl<'f> Trial<'f> {
@@ -190,7 +200,7 @@ impl<'f> Trial<'f> {
         };
         let fits = folds.par_iter().map(fit).collect::<Result<Vec<_>>>()?;
         let evidence = Evidence::of_parts(folds.iter().flat_map(|fold| &fold.held_out));
-        let mut trial = Trial { setting, folds, fits, slots: Vec::new(), evidence, rank: None, kind: None };
+        let mut trial = Trial { setting, folds, fits, slots: Vec::new(), evidence, rank: None, layout: None };
         for length in 0..=params.ngram_length {
             trial.add(Slot::NGram(length));
         }
@@ -256,17 +266,20 @@ impl<'f> Trial<'f> {
             return Ok(());
         }
         let setting = self.setting;
-        self.kind = if self.folds.len() > 1 { self.kind_of_states()? } else { None };
-        let kind = self.kind;
-        let fit = |(fold, fits): (&Fold, &mut FoldFits)| -> Result<()> {
-            let logs = Logs::memory(fits.model.alphabet().clone(), fold.training.clone());
-            let (states, data) = setting.states(&fits.model, &logs, kind)?;
+        let logs = |(fold, fits): (&Fold, &FoldFits)| Logs::memory(fits.model.alphabet().clone(), fold.training.clone());
+        let logs: Vec<Logs> = self.folds.iter().zip(&self.fits).map(logs).collect();
+        let refined = |(logs, fits): (_, &FoldFits)| setting.refined(&fits.model, logs, &setting.refine);
+        let refined: Vec<Refinement<'_>> = logs.par_iter().zip(&self.fits).map(refined).collect::<Result<_>>()?;
+        self.layout = if self.folds.len() > 1 { best_layout(&refined) } else { None };
+        let layout = self.layout;
+        let fit = |(refined, fits): (Refinement<'_>, &mut FoldFits)| -> Result<()> {
+            let (states, data) = setting.with_restarts(refined, layout)?;
             let pomdp = |states: &FittedStates| Ok(states.model(&fits.model, &data)?.pomdp);
             fits.pomdps = states.par_iter().map(pomdp).collect::<Result<_>>()?;
             fits.states = states;
             Ok(())
         };
-        self.folds.par_iter().zip(&mut self.fits).map(fit).collect::<Result<Vec<()>>>()?;
+        refined.into_par_iter().zip(&mut self.fits).map(fit).collect::<Result<Vec<()>>>()?;
         let common = self.fits.iter().map(|fits| fits.states.len()).min().unwrap_or(0);
         (0..common).for_each(|i| self.add(Slot::Latent(i)));
         Ok(())
@@ -319,23 +332,6 @@ impl<'f> Trial<'f> {
     fn best(&self) -> Option<f64> {
         let nats = |logs: &Vec<f64>| self.evidence.scores(logs).iter().sum::<f64>() / self.evidence.steps().max(1) as f64;
         self.evidence.logs.iter().map(nats).max_by(f64::total_cmp).filter(|_| self.setting.select.only.is_none())
-    }
-
-    /// The kind of states that predicts best on average over the folds. A single small fold hardly
-    /// shows which is better.
-    fn kind_of_states(&self) -> Result<Option<Candidate>> {
-        let try_all = |(fold, fits): (&Fold, &FoldFits)| -> Result<Vec<(Candidate, f64)>> {
-            let logs = Logs::memory(fits.model.alphabet().clone(), fold.training.clone());
-            let mut refinement = Refinement::new(&fits.model, &logs, &self.setting.refine)?.keeping_rivals(0);
-            refinement.by_ref().collect::<Result<Vec<_>>>()?;
-            Ok(refinement.judged())
-        };
-        let tried = self.folds.par_iter().zip(&self.fits).map(try_all).collect::<Result<Vec<_>>>()?;
-        let of = |kind: Candidate, tried: &[(Candidate, f64)]| tried.iter().find(|(other, _)| *other == kind).map(|(_, x)| *x);
-        let sum = |kind: Candidate| tried.iter().map(|tried| of(kind, tried)).sum::<Option<f64>>().map(|sum| (kind, sum));
-        let sums = tried.iter().flatten().filter_map(|&(kind, _)| sum(kind));
-        // Of equals the first.
-        Ok(sums.reduce(|best, next| if next.1 > best.1 { next } else { best }).map(|(kind, _)| kind))
     }
 
     /// Drops the members of other kinds, if only one is wanted.
@@ -393,7 +389,7 @@ impl<'f> Trial<'f> {
             (Slot::Linear | Slot::Recurrent(_), Some(linear)) => score(&linear, Fitted::Linear),
             (Slot::Latent(_), Some(linear)) => {
                 let logs = Logs::memory(alphabet.clone(), half);
-                let (states, data) = self.setting.states(&linear, &logs, self.kind)?;
+                let (states, data) = self.setting.states(&linear, &logs, self.layout)?;
                 let Some(best) = states.first() else { return Ok(None) };
                 score(&linear, Fitted::Pomdp(&best.model(&linear, &data)?.pomdp))
             }
@@ -443,6 +439,17 @@ impl<'f> Trial<'f> {
         let only = self.fits.pop().filter(|_| self.fits.is_empty())?;
         Some((Some(only.states).filter(|states| !states.is_empty()), only.networks))
     }
+}
+
+/// The layout that predicts best on average over the folds. A single small fold hardly shows which
+/// is better.
+fn best_layout(folds: &[Refinement<'_>]) -> Option<StateLayout> {
+    let judged: Vec<Vec<(StateLayout, f64)>> = folds.iter().map(Refinement::judged).collect();
+    let of = |layout, fold: &[(StateLayout, f64)]| fold.iter().find(|(other, _)| *other == layout).map(|(_, x)| *x);
+    let sum = |layout| judged.iter().map(|fold| of(layout, fold)).sum::<Option<f64>>().map(|sum| (layout, sum));
+    let sums = judged.iter().flatten().filter_map(|&(layout, _)| sum(layout));
+    // Of equals the first.
+    sums.reduce(|best, next| if next.1 > best.1 { next } else { best }).map(|(layout, _)| layout)
 }
 
 /// For each symbol those that differ from it by their reward only, including itself.
