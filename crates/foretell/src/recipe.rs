@@ -8,7 +8,7 @@ use crate::log::Logs;
 use crate::model::{Ensemble, LearnParams, Model, Predictor};
 use crate::refine::{EmRound, RefineParams, Refinement, refine};
 use crate::rng::Seed;
-use crate::select::{Family, Networks, SelectParams, Selecting, Selection};
+use crate::select::{Family, SelectParams, Selecting, Selection};
 use crate::stop::StopReason;
 use crate::store::Checkpoint;
 
@@ -245,7 +245,7 @@ impl<'a> Fitting<'a> {
         match (&self.recipe.select, &self.recipe.refine) {
             (Some(select), given) => {
                 let family = Family::read(logs, alphabet, params, &given.clone().unwrap_or_default(), select)?;
-                let finalists = family.finalists(Networks::Trained, &mut |_| {})?;
+                let finalists = family.finalists()?;
                 let pieces = family.logs_in_pieces();
                 let logs = pieces.as_ref().unwrap_or(logs);
                 let model = match finalists.selection.rank {

@@ -250,6 +250,18 @@ fn rewards_are_observed_where_they_tell_what_comes_and_not_where_they_are_noise(
     assert!(best(&sample(&maze, 150, 13, 1)).selection.unwrap().rewards.is_none());
 }
 
+/// In tiger held-out steps of random actions hardly show that rewards help, but states predict them:
+/// with few logs too they are observed.
+#[test]
+fn rewards_that_states_predict_are_observed() {
+    let tiger = domains::get("tiger").unwrap();
+    for seed in 51..54 {
+        let planning = SelectParams { for_planning: true, ..SelectParams::default() };
+        let choice = fit(&sample(&tiger, 300, 30, seed), planning).unwrap().selection.unwrap().rewards.unwrap();
+        assert!(choice.tell_of_states && choice.observed, "{seed}: {choice:?}");
+    }
+}
+
 #[test]
 fn an_observation_is_found_without_its_reward_if_there_is_only_one() {
     let model = best(&rewarded(true)).model;

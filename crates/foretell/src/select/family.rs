@@ -3,7 +3,6 @@
 
 use rayon::prelude::*;
 
-use super::evidence::Evidence;
 use super::parts::{Fold, Piece, Sample, folds, pieces};
 use super::rewards::{Common, RewardChoice, compare};
 use super::stack::{Stack, stack};
@@ -31,13 +30,6 @@ const SMALL_LOGS: f64 = 4.0;
 /// hardly any symbol is seen often enough.
 const MOST_SYMBOLS: usize = 300;
 
-/// Whether recurrent networks are trained, if the setting allows them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Networks {
-    Trained,
-    None,
-}
-
 /// A family of predictors and the logs to select from.
 pub(crate) struct Family {
     setting: Setting,
@@ -61,9 +53,6 @@ pub(crate) struct Finalists {
     /// The hidden units of the networks of all folds.
     hidden: Vec<usize>,
     training: Vec<Trajectory>,
-    /// What can be compared with a family that observes rewards: `None` if there are no POMDPs.
-    common: Option<Common>,
-    evidence: Evidence,
 }
 
 impl Family {
@@ -115,57 +104,72 @@ impl Family {
     /// rewards may tell more than observations, the same is done with rewards observed, and the
     /// better of the two is returned.
     pub(crate) fn select(self, logs: &Logs, progress: &mut dyn FnMut(Selecting)) -> Result<(Family, Finalists)> {
-        let mut plain = self.finalists(Networks::Trained, progress)?;
-        let Some(before) = plain.common.take().filter(|_| self.may_observe_rewards()) else { return Ok((self, plain)) };
+        let folds = self.folds();
+        let trial = self.trial(&folds, progress)?;
+        let Some(before) = common_of(&trial).filter(|_| self.may_observe_rewards()) else {
+            let finalists = self.weigh(trial, progress)?;
+            return Ok((self, finalists));
+        };
         progress(Selecting::Rewards);
         let Setting { params, refine, select } = &self.setting;
         let params = LearnParams { observe_reward: true, ..params.clone() };
-        let family = Family::read(logs, &Alphabet::observing_rewards(), &params, refine, select)?;
-        let mut observing = family.finalists(Networks::None, &mut |_| {})?;
-        let Some(after) = observing.common.take() else { return Ok((self, plain)) };
-        let choice = compare(&plain.evidence, &before, &after);
-        match choice.observed {
-            true => {
-                let finalists = family.finalists(Networks::Trained, progress)?.chosen_by(choice);
-                Ok((family, finalists))
-            }
-            false => Ok((self, plain.chosen_by(choice))),
+        let observing = Family::read(logs, &Alphabet::observing_rewards(), &params, refine, select)?;
+        let folds = observing.folds();
+        let other = observing.trial(&folds, &mut |_| {})?;
+        let choice = common_of(&other).map(|after| compare(&trial.evidence, &before, &after));
+        if choice.as_ref().is_some_and(|choice| choice.observed) {
+            let finalists = observing.weigh(other, progress)?.chosen_by(choice);
+            return Ok((observing, finalists));
         }
+        let finalists = self.weigh(trial, progress)?.chosen_by(choice);
+        Ok((self, finalists))
     }
 
     /// The same without another try.
-    pub(crate) fn finalists(&self, networks: Networks, progress: &mut dyn FnMut(Selecting)) -> Result<Finalists> {
-        progress(Selecting::Linear);
+    pub(crate) fn finalists(&self) -> Result<Finalists> {
+        let folds = self.folds();
+        self.weigh(self.trial(&folds, &mut |_| {})?, &mut |_| {})
+    }
+
+    /// The parts of the logs that are held out in turn, with the rest of the logs.
+    fn folds(&self) -> Vec<Fold> {
         let Setting { params, select, .. } = &self.setting;
         let is_small = self.sample.steps() < SMALL[select.effort as usize];
         let (parts, held) = if is_small { (FOLDS, FOLDS) } else { (PARTS, 1) };
         let parts = parts.min(self.pieces.len().max(1));
         let folds = folds(&self.pieces, parts, held.min(parts), Seed(params.seed).stream("select/folds"));
-        let folds: Vec<Fold> = folds.into_iter().filter(|fold| !fold.training.is_empty() && !fold.held_out.is_empty()).collect();
-        let mut trial = Trial::new(&self.setting, &self.sample.alphabet, &folds)?;
+        folds.into_iter().filter(|fold| !fold.training.is_empty() && !fold.held_out.is_empty()).collect()
+    }
+
+    /// The family but for its networks, which are only worth their time where it is decided what is
+    /// observed.
+    fn trial<'f>(&'f self, folds: &'f [Fold], progress: &mut dyn FnMut(Selecting)) -> Result<Trial<'f>> {
+        progress(Selecting::Linear);
+        let mut trial = Trial::new(&self.setting, &self.sample.alphabet, folds)?;
         if self.setting.fits_states() {
             progress(Selecting::Latent);
             trial.add_states()?;
         }
-        let mut common = None;
-        if networks == Networks::Trained && self.setting.fits_networks() {
-            common = common_of(&trial);
+        Ok(trial)
+    }
+
+    /// Adds networks, and weighs all members.
+    fn weigh(&self, mut trial: Trial<'_>, progress: &mut dyn FnMut(Selecting)) -> Result<Finalists> {
+        if self.setting.fits_networks() {
             progress(Selecting::Recurrent);
             trial.add_networks();
         }
         trial.keep_only_wanted()?;
         progress(Selecting::Weights);
         let stack = stack_of(&trial);
-        let selection = self.report(&trial, &stack, folds.len())?;
-        let (slots, evidence) = (trial.slots.clone(), trial.evidence.clone());
-        let common = common.or_else(|| common_of(&trial));
-        let (layout, hidden) = (trial.layout, trial.hidden());
+        let selection = self.report(&trial, &stack)?;
+        let training = trial.folds.first().map(|fold| fold.training.clone()).unwrap_or_default();
+        let (slots, layout, hidden) = (trial.slots.clone(), trial.layout, trial.hidden());
         let (states, networks) = trial.into_fits().unwrap_or_default();
-        let training = folds.into_iter().next().map(|fold| fold.training).unwrap_or_default();
-        Ok(Finalists { selection, slots, stack, states, layout, networks, hidden, training, common, evidence })
+        Ok(Finalists { selection, slots, stack, states, layout, networks, hidden, training })
     }
 
-    fn report(&self, trial: &Trial<'_>, stack: &Stack, folds: usize) -> Result<Selection> {
+    fn report(&self, trial: &Trial<'_>, stack: &Stack) -> Result<Selection> {
         let evidence = &trial.evidence;
         let finite = |error: f64| error.is_finite().then_some(error);
         let steps = evidence.steps();
@@ -189,7 +193,7 @@ impl Family {
             rewards: None,
             doubling: largest.map_or(Ok(None), |slot| trial.doubling(slot))?,
             problem: trial.problem(),
-            folds,
+            folds: trial.folds.len(),
             parts: evidence.parts.len(),
             steps,
             unseen: trial.unseen(),
@@ -266,8 +270,8 @@ impl Family {
 
 impl Finalists {
     /// Says how it was chosen whether rewards are observed.
-    fn chosen_by(mut self, choice: RewardChoice) -> Finalists {
-        self.selection.rewards = Some(choice);
+    fn chosen_by(mut self, choice: Option<RewardChoice>) -> Finalists {
+        self.selection.rewards = choice;
         self
     }
 }
@@ -277,8 +281,7 @@ fn stack_of(trial: &Trial<'_>) -> Stack {
     if trial.evidence.parts.is_empty() { alone(trial.slots.len()) } else { stack(&trial.evidence) }
 }
 
-/// What can be compared with a family that observes rewards. Networks are not in it, because they
-/// would have to be trained again.
+/// What can be compared with a family that observes rewards; `None` if there are no POMDPs.
 fn common_of(trial: &Trial<'_>) -> Option<Common> {
     if !trial.slots.iter().any(|slot| matches!(slot, Slot::Latent(_))) {
         return None;

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{LearnOverrides, MemberKind};
 
-pub(crate) use family::{Family, Networks};
+pub(crate) use family::Family;
 pub use rewards::RewardChoice;
 
 /// How much work goes into finding a good predictor.

@@ -5,6 +5,11 @@
 //! which planners decide. With rewards r_t of variance σ² and expectations r̂_t, a step is worth
 //! ln P(o_t ‖ a_t) − (r_t − r̂_t)²/(2σ²): a gain in the reward is half the share of its variance that
 //! is explained in addition.
+//!
+//! Random actions seldom lead where rewards matter most, so held-out steps often cannot tell the two
+//! apart: in tiger doors are hardly ever opened after two equal sounds. States that are fitted to
+//! rewards too plan far better there. So where states predict rewards better than the action alone,
+//! rewards do tell about states, and are observed unless that costs something.
 
 use serde::Serialize;
 
@@ -27,6 +32,9 @@ pub struct RewardChoice {
     pub gain: f64,
     /// Standard error of that; `None` if there is at most one held-out part.
     pub error: Option<f64>,
+    /// Whether states predict rewards better than the action alone, beyond noise: then rewards are
+    /// observed unless that costs something.
+    pub tell_of_states: bool,
     /// The part of the gain that is due to observations.
     pub observation_gain: f64,
     /// Root mean squared error of expected rewards, without and with rewards observed.
@@ -42,12 +50,14 @@ pub(super) struct Common {
     pub(super) squares: Vec<f64>,
     /// The variance of rewards.
     pub(super) variance: f64,
+    /// Whether states predict rewards better than the action alone, beyond noise.
+    pub(super) tell_of_states: bool,
 }
 
 impl Common {
     /// From the log-likelihood of parts, the rewards of those of their steps that count, and two
-    /// expectations of the reward of every step, of which the better one counts: the states of a
-    /// POMDP may say less about rewards than the action alone.
+    /// expectations of the reward of every step, by states and by the action alone. The better one
+    /// counts: the states of a POMDP may say less about rewards.
     pub(super) fn new(
         evidence: &Evidence,
         observations: Vec<f64>,
@@ -64,13 +74,19 @@ impl Common {
             };
             evidence.parts.iter().zip(rewards).map(square).collect()
         };
-        let [one, other] = expectations.map(squares);
-        let is_better = one.iter().sum::<f64>() <= other.iter().sum();
-        Common { observations, squares: if is_better { one } else { other }, variance: all.sd().powi(2) }
+        let [by_states, by_actions] = expectations.map(squares);
+        let (gain, error) = evidence.difference(&by_actions, &by_states);
+        Common {
+            observations,
+            squares: if gain >= 0.0 { by_states } else { by_actions },
+            variance: all.sd().powi(2),
+            tell_of_states: gain > BEYOND_NOISE * error,
+        }
     }
 }
 
-/// Whether the family that observes rewards is better beyond noise.
+/// Whether rewards are observed: the family that does is better beyond noise, or is not worse and
+/// rewards tell about states.
 pub(super) fn compare(evidence: &Evidence, plain: &Common, observed: &Common) -> RewardChoice {
     let steps = evidence.steps() as f64;
     let mean = |squares: &[f64]| squares.iter().sum::<f64>() / steps;
@@ -80,8 +96,9 @@ pub(super) fn compare(evidence: &Evidence, plain: &Common, observed: &Common) ->
     };
     let (gain, error) = evidence.difference(&worth(observed), &worth(plain));
     RewardChoice {
-        observed: gain > (BEYOND_NOISE * error).max(NEGLIGIBLE),
+        observed: gain > (BEYOND_NOISE * error).max(NEGLIGIBLE) || plain.tell_of_states && gain > -error,
         gain,
+        tell_of_states: plain.tell_of_states,
         error: error.is_finite().then_some(error),
         observation_gain: evidence.difference(&observed.observations, &plain.observations).0,
         reward_errors: [plain, observed].map(|common| mean(&common.squares).sqrt()),

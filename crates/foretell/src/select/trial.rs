@@ -175,7 +175,7 @@ struct FoldFits {
 /// The family on all folds.
 pub(super) struct Trial<'f> {
     setting: &'f Setting,
-    folds: &'f [Fold],
+    pub(super) folds: &'f [Fold],
     fits: Vec<FoldFits>,
     pub(super) slots: Vec<Slot>,
     pub(super) evidence: Evidence,

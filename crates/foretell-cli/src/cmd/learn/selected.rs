@@ -103,6 +103,10 @@ fn rewards(choice: &RewardChoice) -> String {
         choice.gain, choice.observation_gain
     );
     match choice.observed {
+        true if choice.tell_of_states => format!(
+            "observed, because states predict them better than actions alone do: {evidence}; --observe-reward=false leaves them \
+             out of observations"
+        ),
         true => format!("observed: {evidence}; --observe-reward=false leaves them out of observations"),
         false => format!("not observed: observing them gains {evidence}"),
     }
