@@ -19,6 +19,10 @@ demo:
 	target/release/foretell predict target/demo/model.safetensors --history "N:....,E:...." --actions "E,E" --top 4
 	target/release/foretell report target/demo/model.safetensors --logs target/demo/heldout.csv --truth colored-gridworld -o target/demo/report.html
 
+# The figures of the paper, and what goes beyond it.
+FIGURES := model-quality history-compression sparsity planning-quality
+TABLES := incremental-drift refinement-quality refinement-domains weighting search-quality
+
 # All tests: what .ci/run runs.
 test: check
 ifeq ($(NEXTEST),yes)
@@ -31,7 +35,7 @@ endif
 
 # Programs as the tests have built them: with --tests features are the same, so that nothing is compiled twice.
 binaries:
-	$(CARGO) build --workspace --all-features --lib --bins --examples --tests
+	$(CARGO) build --workspace --all-features --lib --examples --tests --bin foretell $(addprefix --bin ,$(FIGURES))
 
 # The library's examples run to their end.
 EXAMPLES := $(basename $(notdir $(wildcard crates/foretell/examples/*.rs)))
@@ -62,7 +66,7 @@ test-python: $(PYTHON)/installed binaries
 	cp $$(ls $(BUILT)/debug/lib_native.so $(BUILT)/debug/lib_native.dylib 2>/dev/null) $(SITE)/foretell/_native.abi3.so
 	$(PYTHON)/bin/maturin sdist --manifest-path $(PACKAGE)/Cargo.toml --out target/sdist > /dev/null
 	cd $(PACKAGE) && $(PYTHON)/bin/mypy python/foretell && $(PYTHON)/bin/mypy --strict tests/whole_api.py
-	cd $(PACKAGE) && FORETELL_BINARY=$(abspath $(BUILT)/debug/foretell) $(PYTHON)/bin/python -m pytest --quiet tests
+	cd $(PACKAGE) && FORETELL_BINARY=$(abspath $(BUILT)/debug/foretell) $(PYTHON)/bin/python -m pytest --quiet -n 2 tests
 	cd $(PACKAGE) && $(PYTHON)/bin/python -m pytest --quiet -p conftest --doctest-modules --pyargs foretell
 
 $(PYTHON)/installed: $(PACKAGE)/requirements-test.txt
@@ -93,10 +97,6 @@ $(VENV)/installed: benchmarks/requirements.txt
 	python3 -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --requirement benchmarks/requirements.txt
 	touch $@
-
-# The figures of the paper, and what goes beyond it.
-FIGURES := model-quality history-compression sparsity planning-quality
-TABLES := incremental-drift refinement-quality refinement-domains weighting search-quality
 
 # The committed figures and tables of results/, made anew: about three hours on two cores. Stopped, it goes on from where it was.
 figures:

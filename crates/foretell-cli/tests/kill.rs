@@ -109,7 +109,7 @@ fn report(out: &[u8]) -> Value {
 #[test]
 fn an_agent_survives_being_killed() {
     let folder = Folder::new();
-    let small = ["--episodes", "10", "--rounds", "2", "--test-episodes", "10", "--seed", "1"];
+    let small = ["--episodes", "10", "--rounds", "2", "--test-episodes", "10", "--seed", "1", "--refine", "false"];
     Work::new(&folder, &[&["agent", "tiger"], &small[..]].concat(), "policy.safetensors").survives_being_killed(Seed(1).rng());
 }
 
