@@ -177,7 +177,8 @@ def test_an_ngram_has_no_linear_part(ngram):
 
 def test_selected_models_keep_the_moments_of_their_linear_part():
     parts = [ft.sample("tiger", episodes=100, seed=seed) for seed in (1, 2)]
-    selected, linear = ft.learn(parts[0], rank=3, keep_moments=True), ft.learn(parts[0], mix=0, rank=3, keep_moments=True)
+    given = {"rank": 3, "observe_reward": False, "keep_moments": True}
+    selected, linear = ft.learn(parts[0], **given), ft.learn(parts[0], mix=0, **given)
     assert selected.moments == "exact"
     history = [("listen", "growl-left")]
     updated = [ft.update(model, parts[1]).predict(history, action="listen") for model in (selected, linear)]

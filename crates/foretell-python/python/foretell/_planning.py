@@ -102,7 +102,7 @@ def plan(
     --------
     >>> import foretell as ft
     >>> logs = ft.sample("tiger", episodes=500, seed=1)
-    >>> policy = ft.plan(ft.learn(logs, refine=True), logs, discount=0.95)
+    >>> policy = ft.plan(ft.learn(logs, refine=True, observe_reward=True), logs, discount=0.95)
     >>> policy
     <foretell.Policy: by point-based, 3 actions>
     """
@@ -201,7 +201,7 @@ def evaluate(
     --------
     >>> import foretell as ft
     >>> logs = ft.sample("tiger", episodes=500, seed=1)
-    >>> policy = ft.plan(ft.learn(logs, refine=True), logs, discount=0.95)
+    >>> policy = ft.plan(ft.learn(logs, refine=True, observe_reward=True), logs, discount=0.95)
     >>> ft.evaluate(policy, "tiger", episodes=1000).discounted_return > 10
     True
     >>> by_logs = ft.evaluate(policy, ft.sample("tiger", episodes=200, seed=2), episodes=500)

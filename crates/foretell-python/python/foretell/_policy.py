@@ -44,7 +44,7 @@ class Policy(Encoded):
         --------
         >>> import foretell as ft
         >>> logs = ft.sample("tiger", episodes=500, seed=1)
-        >>> ft.plan(ft.learn(logs, refine=True), logs, discount=0.95).save("policy.safetensors")
+        >>> ft.plan(ft.learn(logs, refine=True, observe_reward=True), logs, discount=0.95).save("policy.safetensors")
         >>> ft.Policy.load("policy.safetensors")
         <foretell.Policy: by point-based, 3 actions>
         """
