@@ -51,6 +51,11 @@ pub struct SchemaArgs {
     /// Column with the natural logarithm of that probability
     #[arg(long, value_name = "COLUMN")]
     action_logp: Option<String>,
+    /// Which actions could be taken: a column that lists them with ; between them, or is 0 where only
+    /// the action taken could; or columns available_NAME, one for each action, that are 1 where it
+    /// could
+    #[arg(long, value_name = "COLUMNS")]
+    available: Option<String>,
     /// Column of a time: how long it took since the row before becomes part of the action
     #[arg(long, value_name = "COLUMN")]
     elapsed: Option<String>,
@@ -96,6 +101,7 @@ impl SchemaArgs {
         names(&self.truncated, &mut schema.truncated);
         names(&self.action_prob, &mut schema.action_prob);
         names(&self.action_logp, &mut schema.action_logp);
+        names(&self.available, &mut schema.available);
         names(&self.elapsed, &mut schema.elapsed);
         names(&self.missing, &mut schema.missing);
         for (flag, of) in [(&self.elapsed_bins, &mut schema.elapsed_bins), (&self.wide, &mut schema.wide)] {
@@ -144,6 +150,7 @@ pub fn flags(schema: &Schema) -> String {
         ("truncated", &schema.truncated),
         ("action-prob", &schema.action_prob),
         ("action-logp", &schema.action_logp),
+        ("available", &schema.available),
         ("elapsed", &schema.elapsed),
         ("missing", &schema.missing),
     ] {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::support::Folder;
+use crate::support::{Folder, SMALL, parsed};
 
 /// A guide whose commands are run as they stand.
 const GUIDE: &str = include_str!("../../../docs/your-own-table.md");
@@ -134,13 +134,103 @@ fn a_split_keeps_rows_and_groups_whole() {
         assert!(said.contains("105 rows, 7 values of user_id") && said.contains("45 rows, 3 values of user_id"), "{said}");
         let read = |name: &str| {
             let columns = ["--episode", "user_id", "--action", "skill", "--observation", "correct", "--json"];
-            crate::support::parsed(&folder.ok(&[&["inspect", &format!("{name}.{format}")], &columns[..]].concat()))["steps"]
-                .as_u64()
-                .unwrap()
+            parsed(&folder.ok(&[&["inspect", &format!("{name}.{format}")], &columns[..]].concat()))["steps"].as_u64().unwrap()
         };
         assert_eq!((read("train"), read("test")), (105, 45), "{format}");
     }
     let ran = folder.run(&["split", "answers.csv", "--by", "order_id", "-o", "a.csv,b.csv"], b"");
     assert!(ran.code == 1 && ran.err.contains("no column \"order_id\" to split by"), "{}", ran.err);
     assert!(!folder.names().contains(&"a.csv".to_string()));
+}
+
+#[test]
+fn logs_that_were_learned_from_are_recognised() {
+    let folder = Folder::with_model();
+    let said = folder.ok(&["score", "model.safetensors", "walks.csv"]);
+    assert!(said.contains("warning: 300 of 300 of these episodes were learned from"), "{said}");
+    let held_out = parsed(&folder.ok(&["score", "model.safetensors", "heldout.csv", "--json"]));
+    let known = &held_out["learned_from"];
+    assert!(known["episodes"] == 60 && known["warning"].is_null(), "{known}");
+    // also after an update, and by a policy
+    folder.ok(&[&["learn", "walks.csv", "-o", "kept.safetensors", "--keep-moments"], &SMALL[..]].concat());
+    folder.ok(&["update", "kept.safetensors", "heldout.csv", "-o", "more.safetensors"]);
+    for logs in ["walks.csv", "heldout.csv"] {
+        let known = parsed(&folder.ok(&["score", "more.safetensors", logs, "--json"]))["learned_from"].clone();
+        assert_eq!(known["episodes"], known["found"], "{known}");
+    }
+    // that few of these walks find the goal is said, and does not matter here
+    folder.run(&["plan", "model.safetensors", "heldout.csv", "-o", "policy.safetensors", "--rounds", "3", "--trees", "2"], b"");
+    let said = folder.run(&["evaluate", "policy.safetensors", "--logs", "heldout.csv", "--episodes", "50"], b"");
+    let said = String::from_utf8(said.out).unwrap();
+    assert!(said.contains("warning: 60 of 60 of these episodes were learned from"), "{said}");
+    let page = parsed(&folder.ok(&["report", "model.safetensors", "--logs", "walks.csv", "--json"]));
+    assert!(page["warnings"].to_string().contains("300 of 300 of these episodes"), "{}", page["warnings"]);
+}
+
+#[test]
+fn a_policy_takes_the_best_of_the_available_actions() {
+    let folder = Folder::new();
+    let mut draws = Draws(9);
+    let mut text = String::from("episode,action,observation,reward,available\n");
+    for i in 0..2000 {
+        let may = draws.next() < 0.7;
+        let send = may && draws.next() < 0.5;
+        let mood = if draws.next() < 0.5 { "low" } else { "high" };
+        writeln!(text, "{},{},{mood},{},{}", i / 20, if send { "send" } else { "none" }, u8::from(send), u8::from(may)).unwrap();
+    }
+    folder.write("trial.csv", text);
+    let said = folder.ok(&["inspect", "trial.csv"]);
+    assert!(said.contains("available   1.") && said.contains("only the one taken in"), "{said}");
+    folder.ok(&[&["learn", "trial.csv", "-o", "model.safetensors"], &SMALL[..]].concat());
+    folder.ok(&["plan", "model.safetensors", "trial.csv", "-o", "policy.safetensors", "--rounds", "5", "--discount", "0.9"]);
+    let acted = folder.piped(&["act", "policy.safetensors", "--available"], b"\tsend;none\nlow\tnone\nhigh\n\nlow\tsend\n");
+    assert_eq!(acted, "send\nnone\nsend\nsend\nsend\n");
+    let refused = folder.run(&["act", "policy.safetensors", "--available"], b"\tsned\n");
+    assert!(refused.code != 0 && refused.err.contains("line 1") && refused.err.contains("sned"), "{}", refused.err);
+}
+
+#[test]
+fn measurements_are_given_to_predict_as_they_are() {
+    let folder = Folder::new();
+    // Fast and slow phases, with a flag that says nothing.
+    let (mut draws, mut text, mut fast) = (Draws(5), String::from("episode,action,speed,flag\n"), false);
+    for i in 0..2000 {
+        fast ^= draws.next() < 0.1;
+        let speed = draws.next() * 20.0 + if fast { 20.0 } else { 0.0 };
+        writeln!(text, "{},x,{speed:.2},{}", i / 20, u8::from(draws.next() < 0.5)).unwrap();
+    }
+    folder.write("logs.csv", text);
+    let flags = ["--observation", "speed,flag", "--bins", "speed=cuts:20"];
+    folder.ok(&[&["learn", "logs.csv", "-o", "model.safetensors"], &SMALL[..], &flags].concat());
+    let predict = |history: &str| folder.ok(&["predict", "model.safetensors", "--history", history, "--actions", "x"]);
+    assert_eq!(predict("x:speed=3.25|flag=1"), predict("x:speed=..20|flag=1"));
+    assert_ne!(predict("x:speed=33|flag=1"), predict("x:speed=..20|flag=1"));
+    // parts that are missing are summed over
+    assert_ne!(predict("x:speed=3.25|flag=?"), predict("x:?"));
+    let refused = folder.run(&["predict", "model.safetensors", "--history", "x:speed=fast|flag=1", "--actions", "x"], b"");
+    assert!(refused.err.contains("speed=fast"), "{}", refused.err);
+}
+
+#[test]
+fn groups_stay_together_in_search_and_widen_intervals() {
+    let folder = Folder::new();
+    // Four schools that differ, with twenty students each.
+    let (mut draws, mut text) = (Draws(11), String::from("school,user_id,action,observation\n"));
+    for student in 0..80 {
+        for _ in 0..6 {
+            let right = draws.next() < [0.2, 0.4, 0.6, 0.9][student % 4];
+            writeln!(text, "{},{student},x,{}", student % 4, u8::from(right)).unwrap();
+        }
+    }
+    folder.write("logs.csv", text);
+    let learn = |name: &str, more: &[&str]| {
+        folder.ok(&[&["learn", "logs.csv", "--episode", "user_id", "-o", name], &SMALL[..], more].concat());
+        let score = parsed(&folder.ok(&["score", name, "logs.csv", "--json"]));
+        (score["per_step_ci95"].as_f64().unwrap(), score["comparisons"][0]["blocks"].clone())
+    };
+    let (alone, grouped) = (learn("alone.safetensors", &[]), learn("grouped.safetensors", &["--group", "school"]));
+    assert!(grouped.1 == 4 && alone.1 == 80 && grouped.0 > 2.0 * alone.0, "{alone:?} {grouped:?}");
+    let columns = ["--episode", "user_id", "--group", "school"];
+    let refused = folder.run(&[&["search", "logs.csv", "-o", "found.toml", "--folds", "5"], &columns[..]].concat(), b"");
+    assert!(refused.err.contains("groups of episodes in the logs: 4, too few"), "{}", refused.err);
 }

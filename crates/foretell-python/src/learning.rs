@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use foretell::data::Digest;
 use foretell::judge::search::{SearchProgress, Space};
 use foretell::{
     FitProgress, Keep, LearnOverrides, LearnParams, Learner, Moments, Pass, Progress, Recipe, RefineOverrides, RefineParams,
@@ -131,12 +132,12 @@ pub fn update(
 ) -> PyResult<Model> {
     let moments = moments_of(model.get())?;
     let keep = if moments.is_exact() && !compress { Keep::Exact } else { Keep::Fitting };
-    let logs = logs.get().logs.clone();
+    let (logs, old) = (logs.get().logs.clone(), model.get().model.clone());
     task::run(py, progress, move |task| {
         let mut tell = |progress| tell_learning(task, progress);
         let learner = Learner::new(moments.params()).keep(keep).memory(memory).progress(&mut tell);
         let learned = learner.update((*moments).clone(), &logs)?;
-        Ok(Model::of(learned.model, learned.moments))
+        Ok(Model::of(learned.model.continuing(&old, &logs.digest()?), learned.moments))
     })
 }
 
@@ -146,12 +147,15 @@ pub fn merge(py: Python<'_>, models: Vec<Bound<'_, Model>>) -> PyResult<Model> {
     let Some((first, others)) = all.split_first() else {
         return Err(PyValueError::new_err("merge needs at least one model; give the models as arguments"));
     };
+    let old: Vec<_> = models.iter().map(|model| model.get().model.clone()).collect();
     let (mut moments, others): (Moments, Vec<_>) = ((**first).clone(), others.to_vec());
     task::run(py, None, move |_| {
         for other in others {
             moments.merge((*other).clone())?;
         }
-        Ok(Model::of(moments.model()?, Some(moments)))
+        let mut digest = Digest::default();
+        old.iter().for_each(|model| digest.merge(&model.origin().digest));
+        Ok(Model::of(moments.model()?.continuing(&old[0], &digest), Some(moments)))
     })
 }
 

@@ -93,7 +93,7 @@ pub fn evaluate_by<'py>(
     first: Option<&str>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (plan, logs) = (policy.get().plan.clone(), logs.get().logs.clone());
-    let first = first.map(|name| action_named(plan.alphabet(), name)).transpose()?;
+    let first = first.map(|name| action_named(plan.alphabet(), name)).transpose()?.or(plan.first_action());
     let report = task::run(py, None, move |_| {
         let episodes = logs.episodes_for(plan.alphabet(), "policy")?;
         let longest = episodes.iter().map(|z| z.steps.len()).max().unwrap_or(0).saturating_sub(usize::from(first.is_some()));

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use foretell::plan::Greedy;
 use foretell::{ActionObservation, Plan, Policy as _};
 use numpy::PyArray1;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -109,6 +110,14 @@ impl Run {
     #[getter]
     fn best(&mut self) -> u32 {
         self.greedy().best().0
+    }
+
+    /// Index of the best of some actions, which are given by name.
+    fn best_among(&mut self, available: Vec<Bound<'_, PyAny>>) -> PyResult<u32> {
+        let alphabet = self.plan.alphabet();
+        let actions = available.iter().map(|name| action(alphabet, name)).collect::<PyResult<Vec<_>>>()?;
+        let best = self.greedy().best_among(&actions);
+        best.map(|a| a.0).ok_or_else(|| PyValueError::new_err("available: give at least one action of the policy"))
     }
 
     /// Estimated value of every action.

@@ -66,3 +66,48 @@ def test_an_unknown_keyword_is_named():
         ft.from_pandas(pandas.DataFrame(ANSWERS), episode="usr", action="skill", observation="correct")
     with pytest.raises(ValueError, match="bins"):
         ft.from_pandas(pandas.DataFrame(ANSWERS), **READ, bins={"correct": "many"})
+
+
+def test_a_policy_takes_the_best_of_the_available_actions():
+    rng = np.random.default_rng(1)
+    may = rng.random(2000) < 0.7
+    sent = may & (rng.random(2000) < 0.5)
+    trial = pandas.DataFrame({
+        "episode": np.arange(2000) // 20,
+        "action": np.where(sent, "send", "none"),
+        "observation": np.where(rng.random(2000) < 0.5, "low", "high"),
+        "reward": sent.astype(float),
+        "can": may.astype(int),
+    })
+    logs = ft.from_pandas(trial, available="can")
+    restricted = logs.summary()["available"]
+    assert restricted["restricted"] == restricted["forced"] == int((~may).sum())
+    run = ft.plan(ft.learn(logs, effort="quick"), logs, rounds=5, discount=0.9).start()
+    assert run.best() == run.action == "send"
+    assert run.best(["none"]) == "none" and run.best(["none", "send"]) == "send"
+    with pytest.raises(TypeError, match="give a list"):
+        run.best("none")
+    with pytest.raises(ValueError, match="at least one action"):
+        run.best([])
+
+
+def test_logs_that_were_learned_from_are_recognised():
+    logs, others = (ft.sample("colored-gridworld", episodes=200, seed=seed) for seed in (1, 2))
+    model = ft.learn(logs, mix=0, rank=4, keep_moments=True)
+    with pytest.warns(UserWarning, match="200 of 200 of these episodes were learned from"):
+        ft.score(model, logs)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert ft.score(model, others).learned_from.episodes == 200
+    more = ft.update(model, others)
+    with pytest.warns(UserWarning, match="200 of 200"):
+        assert ft.score(more, others).learned_from.found == 200
+
+
+def test_arrays_are_divided_into_bins():
+    measured = np.stack([np.linspace(0, 1, 100), np.arange(100) % 7], axis=1)
+    logs = ft.from_numpy(["go"] * 100, measured, bins=[4, "cuts:3"])
+    assert len(logs.observations) == 8
+    assert len(ft.from_numpy(["go"] * 100, measured[:, 0], bins=5).observations) == 5
+    with pytest.raises(ValueError, match="one for each"):
+        ft.from_numpy(["go"] * 100, measured, bins=[4])

@@ -58,6 +58,8 @@ def models(walks: ft.Logs, folder: Path) -> ft.Model:
     diagnosis: dict[str, Any] = ft.diagnose(training, rank=3)
     score: ft.Score = ft.score(refined, test, truth="tiger")
     horizon: ft.HorizonScore = score.horizons[-1]
+    known: ft.LearnedFrom | None = score.learned_from
+    print(known)
     bins: list[ft.CalibrationBin] = score.calibration
     compared: list[ft.Comparison] = score.comparisons
     interval: float | None = score.per_step_ci95
@@ -96,6 +98,7 @@ def policies(model: ft.Model, walks: ft.Logs, folder: Path) -> ft.Policy:
     run: ft.Run = policy.start()
     run.observe("growl-left", action="listen", reward=-1.0, terminated=False)
     action: str = run.action
+    action = run.best(["listen"])
     values: dict[str, float] = run.values
     position: Floats = run.state
     run.reset()

@@ -141,7 +141,7 @@ impl<'a> Fitting<'a> {
             Some(n) => self.ensemble(model, logs, n)?,
             None => model,
         };
-        let model = model.with_schema(logs.schema().clone());
+        let model = model.with_schema(logs.schema().clone()).with_digest(logs.digest()?);
         Ok(Fitted { model, learned, rounds, stopped, selection: None })
     }
 
@@ -169,7 +169,7 @@ impl<'a> Fitting<'a> {
             Some(n) => self.ensemble(model, in_pieces, n)?,
             None => model,
         };
-        let model = model.with_schema(logs.schema().clone());
+        let model = model.with_schema(logs.schema().clone()).with_digest(logs.digest()?);
         Ok(Fitted { model, learned, rounds: Vec::new(), stopped: None, selection: Some(selection) })
     }
 

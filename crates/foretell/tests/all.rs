@@ -1,5 +1,6 @@
 //! All tests of the library through its public interface, as one program: each more would be linked by itself.
 
+mod available;
 mod bad_logs;
 mod bad_models;
 mod classics;

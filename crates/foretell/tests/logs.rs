@@ -299,7 +299,7 @@ fn a_summary_counts_and_finds() {
     assert_eq!((summary.rewards.missing, summary.rewards.mean, summary.rewards.nonzero), (1, Some(0.0), Some(0.0)));
     let lengths = summary.lengths.unwrap();
     assert_eq!((lengths.min, lengths.median, lengths.max, lengths.mean), (1, 1, 2, 1.5));
-    let columns = ["episode_id ← eps_id", "action ← actions", "observation ← obs", "reward ← rewards", "terminated ← done"];
+    let columns = ["episode ← eps_id", "action ← actions", "observation ← obs", "reward ← rewards", "terminated ← done"];
     assert_eq!(summary.notes.columns, columns);
     insta::assert_snapshot!(summary.findings.join("\n"), @r#"
     1 of 3 episodes were skipped

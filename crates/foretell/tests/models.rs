@@ -222,3 +222,54 @@ fn tiny_logs_and_tiny_alphabets_give_models() {
         }
     }
 }
+
+/// The state after an action whose observation is one of a set is the mean of those after each,
+/// weighted by their probabilities: the definition.
+#[test]
+fn a_partly_missing_observation_is_a_sum_over_its_completions() {
+    const ROUNDING: f64 = 1e-9; // sums of a few products of numbers of order 1
+    let logs = colored(2000, 1);
+    let linear = learn(&logs, &LearnParams { rank: 8, mix: 0.0, ..LearnParams::default() }).unwrap();
+    let refined = Recipe { refine: Some(RefineParams { em_rounds: 5, ..RefineParams::default() }), ..Recipe::default() };
+    let refined = refined.fit(&logs).unwrap().model.with_mix(0.0).unwrap();
+    let history = logs.open(linear.alphabet().clone()).unwrap().find(|z| z.as_ref().unwrap().steps.len() > 4).unwrap().unwrap();
+    for model in [&linear, &refined] {
+        let mut start = PredictiveState::new(model);
+        history.steps[..3].iter().for_each(|&ao| start.observe(ao));
+        let a = history.steps[3].action;
+        let p = start.predict(a).to_vec();
+        let ranked = |o: &usize| !model.alphabet().observations()[*o].terminal && p[*o] > 0.02;
+        let set: Vec<Observation> = (0..p.len()).filter(ranked).take(3).map(|o| Observation(o as u32)).collect();
+        assert!(set.len() > 1, "{p:?}");
+        let mut among = start.clone();
+        let probability = among.update_among(a, &set);
+        let total: f64 = set.iter().map(|o| p[o.index()]).sum();
+        assert!((probability - total).abs() < ROUNDING);
+        let mut mean = vec![0.0; among.state().len()];
+        // The weights of a linear model are those before probabilities are made proper.
+        let joint = |o: Observation| match model.latent() {
+            Some(_) => p[o.index()],
+            None => {
+                let linear = model.linear().unwrap();
+                let operator = linear.operator(ActionObservation { action: a, observation: o }).unwrap();
+                let dot = |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(x, y)| x * y).sum::<f64>();
+                let next: Vec<f64> = operator.chunks(linear.rank()).map(|row| dot(row, start.state())).collect();
+                dot(linear.normalizer(), &next)
+            }
+        };
+        let all: f64 = set.iter().map(|&o| joint(o)).sum();
+        for &observation in &set {
+            let mut one = start.clone();
+            one.observe(ActionObservation { action: a, observation });
+            mean.iter_mut().zip(one.state()).for_each(|(m, x)| *m += joint(observation) / all * x);
+        }
+        let error = mean.iter().zip(among.state()).map(|(x, y)| (x - y).abs()).fold(0.0, f64::max);
+        assert!(error < ROUNDING, "{error}");
+        // A set of one is an observation; an empty one is missing.
+        let (mut one, mut other) = (start.clone(), start.clone());
+        one.update_among(a, &set[..1]);
+        other.observe(ActionObservation { action: a, observation: set[0] });
+        let error = one.state().iter().zip(other.state()).map(|(x, y)| (x - y).abs()).fold(0.0, f64::max);
+        assert!(error < ROUNDING, "{error}");
+    }
+}

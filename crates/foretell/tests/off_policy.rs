@@ -46,7 +46,7 @@ fn estimates_from_logs_agree_with_the_return_of_the_policy() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| TEST.evaluate(&plan, &episodes).unwrap())
     };
-    let LogValue { logged, fitted_q, rollouts, same_action } = evaluate(3);
+    let LogValue { logged, fitted_q, rollouts, same_action, .. } = evaluate(3);
     let off = (fitted_q.value - earned.discounted_return).abs();
     assert!(off < SMOOTHING && off < fitted_q.ci95 + SMOOTHING / 2.0, "{fitted_q:?} {earned:?}");
     assert!(logged.discounted_return < fitted_q.value - fitted_q.ci95, "random actions cost: {logged:?} {fitted_q:?}");
@@ -104,7 +104,7 @@ fn a_first_step_that_was_not_chosen_is_not_counted() {
     let episodes = over(&logs, model.alphabet());
     let plan = plan_on(&model, &episodes, &PlanParams { discount: 0.5, ..PlanParams::default() }, &mut |_| {}).unwrap();
     let test = LogTest { max_steps: 5, discount: 0.5, first: Some(actions[0]), ..TEST };
-    let LogValue { logged, fitted_q, rollouts, same_action } = test.evaluate(&plan, &episodes).unwrap();
+    let LogValue { logged, fitted_q, rollouts, same_action, .. } = test.evaluate(&plan, &episodes).unwrap();
     let best: f64 = (0..5).map(|t| 0.5f64.powi(t)).sum();
     assert!(
         (fitted_q.value - best).abs() < NEARLY && (rollouts.unwrap().value - best).abs() < NEARLY,

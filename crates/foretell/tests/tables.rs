@@ -163,8 +163,8 @@ fn measurements_are_divided_into_cells() {
 fn a_guess_has_reasons_and_is_not_forced() {
     let students = table(STUDENTS, "{}").guess();
     let role = |name: &str| students.roles.iter().find(|role| role.role == name).unwrap();
-    assert_eq!(role("episode_id").columns, ["user_id"]);
-    assert_eq!(role("episode_id").reason, "\"user_id\" has 2 values in blocks");
+    assert_eq!(role("episode").columns, ["user_id"]);
+    assert_eq!(role("episode").reason, "\"user_id\" has 2 values in blocks");
     assert_eq!((role("action").columns.join(" "), role("observation").columns.join(" ")), ("skill".into(), "correct".into()));
     // interleaved users with a time stamp
     let log = "user,timestamp,action,observation\na,5,x,1\nb,6,x,1\na,7,x,0\nb,9,x,1\na,9,x,0\n";
@@ -222,4 +222,43 @@ fn copies_of_episodes_and_columns_with_too_many_values_are_noticed() {
     let wide = table(&format!("action,obs_side,obs_serial\n{rows}"), "{}");
     let said = foretell::Summary::of(&wide.logs).unwrap().findings.join("\n");
     assert!(said.contains("divide column serial into fewer bins, it has 40 values"), "{said}");
+}
+
+/// A table of 3000 rows of a system with three states that are seen, in which `go` leads on and
+/// `stay` stays, nine times in ten.
+fn ring(choose: impl Fn(usize, f64) -> bool, before: bool) -> String {
+    let mut rng = foretell::Seed(5).rng();
+    let mut text = String::from("episode,action,observation\n");
+    let mut s = 0;
+    for i in 0..3000 {
+        let seen = s;
+        let go = choose(s, rng.uniform());
+        s = if go == (rng.uniform() < 0.9) { (s + 1) % 3 } else { s };
+        let shown = if before { seen } else { s };
+        text.push_str(&format!("{},{},{shown}\n", i / 100, if go { "go" } else { "stay" }));
+    }
+    text
+}
+
+#[test]
+fn observations_from_before_their_actions_are_noticed() {
+    let note = |text: &str, schema: &str| {
+        let summary = foretell::Summary::of(&table(text, schema).logs).unwrap();
+        summary.findings.iter().any(|finding| finding.contains("seems to hold what was seen before its action"))
+    };
+    let random = |_: usize, u: f64| u < 0.5;
+    let on_sight = |s: usize, u: f64| u < [0.9, 0.5, 0.2][s];
+    assert!(note(&ring(random, true), "{}"));
+    assert!(note(&ring(on_sight, true), "{}"));
+    // read as it is meant
+    assert!(!note(&ring(random, false), "{}"));
+    assert!(!note(&ring(on_sight, false), "{}"));
+    assert!(!note(&ring(on_sight, true), r#"{"shift_observation": true}"#));
+    // actions without effect, and chosen at random, say nothing
+    let idle: String = ring(random, true).lines().map(|line| line.replace("go", "stay")).collect::<Vec<_>>().join("\n");
+    assert!(!note(&idle, "{}"));
+    let tiger = foretell::domains::get("tiger").unwrap();
+    let episodes = foretell::domains::sample(&tiger, 500, 20, foretell::Seed(1)).collect();
+    let timing = Logs::memory(tiger.alphabet().clone(), episodes).timing().unwrap().unwrap();
+    assert!(!timing.seems_before_action(), "hidden states, uniformly random actions: {timing:?}");
 }

@@ -3,7 +3,7 @@
 use std::io::{BufRead, stdin};
 use std::path::PathBuf;
 
-use foretell::{ActionObservation, Observation, ObservationSymbol, Plan, Policy, Seed};
+use foretell::{Action, ActionObservation, Alphabet, Error, Observation, ObservationSymbol, Plan, Policy, Seed};
 
 use crate::report;
 
@@ -11,13 +11,18 @@ use crate::report;
 ///
 /// Writes the first action. Then reads observations from standard input, one per line, and writes
 /// the next action after each, without buffering. An empty line starts a new episode. `?` is a
-/// missing observation. If the policy was learned with --observe-reward, append the reward to the
+/// missing observation. With --available, every line is the observation, a tab, and the available
+/// actions with `;` between them (all if there are none); the first line of an episode has no
+/// observation, and no action is written before it. If the policy was learned with --observe-reward, append the reward to the
 /// observation, as in `growl(-1)`.
 #[derive(clap::Args)]
 pub struct Args {
     /// A policy that `foretell plan` or `foretell agent` wrote
     #[arg(value_name = "POLICY")]
     policy: PathBuf,
+    /// Lines say which actions are available; the best of them is taken
+    #[arg(long)]
+    available: bool,
 }
 
 pub fn run(args: Args) -> anyhow::Result<()> {
@@ -25,10 +30,13 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let (alphabet, mut policy, mut rng) = (plan.alphabet(), plan.policy(), Seed(0).rng());
     let unknown = Observation(alphabet.observations().len() as u32);
     let mut action = policy.act(&mut rng);
-    report::say(alphabet.action_name(action))?;
+    if !args.available {
+        report::say(alphabet.action_name(action))?;
+    }
     for (number, line) in (1..).zip(stdin().lock().lines()) {
         let line = line?;
-        match line.trim() {
+        let (seen, listed) = if args.available { line.split_once('\t').unwrap_or((&line, "")) } else { (line.as_str(), "") };
+        match seen.trim() {
             "" => policy.reset(),
             "?" => policy.observe(ActionObservation { action, observation: unknown }),
             name => {
@@ -44,8 +52,16 @@ pub fn run(args: Args) -> anyhow::Result<()> {
                 policy.observe(ActionObservation { action, observation });
             }
         }
-        action = policy.act(&mut rng);
+        let available = available(alphabet, listed).map_err(|e| anyhow::anyhow!("line {number}: {e}"))?;
+        action = policy.best_among(&available).unwrap_or_else(|| policy.best());
         report::say(alphabet.action_name(action))?;
     }
     Ok(())
+}
+
+/// The actions of a list; none for an empty one.
+fn available(alphabet: &Alphabet, list: &str) -> foretell::Result<Vec<Action>> {
+    let names = list.split(';').map(str::trim).filter(|name| !name.is_empty());
+    let known = || alphabet.actions().iter().map(String::as_str);
+    names.map(|name| alphabet.action(name).ok_or_else(|| Error::unknown("action", name, known()))).collect()
 }

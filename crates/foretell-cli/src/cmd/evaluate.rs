@@ -126,6 +126,8 @@ struct LogReport {
     rewarded: usize,
     max_steps: usize,
     discount: f64,
+    #[serde(skip)]
+    has_masks: bool,
     #[serde(flatten)]
     value: LogValue,
     agree: Option<bool>,
@@ -134,14 +136,16 @@ struct LogReport {
 fn from_logs(args: &Args, plan: &Plan) -> anyhow::Result<()> {
     let input = LogArgs::of(args.logs.clone()).open_for(plan.schema())?;
     let episodes = input.logs.episodes_for(plan.alphabet(), "policy").map_err(|e| input.blame(e))?;
-    let longest = episodes.iter().map(|z| z.steps.len()).max().unwrap_or(0);
+    let first = plan.first_action();
+    let longest = episodes.iter().map(|z| z.steps.len()).max().unwrap_or(0).saturating_sub(usize::from(first.is_some()));
     let (max_steps, discount) = (args.max_steps.map_or(longest, |n| n as usize), args.discount.unwrap_or(plan.params().discount));
     let (rollouts, replicates) = (args.episodes as usize, args.replicates as usize);
-    let test = LogTest { max_steps, discount, rollouts, replicates, seed: Seed(args.seed), first: None };
+    let test = LogTest { max_steps, discount, rollouts, replicates, seed: Seed(args.seed), first };
     let value = test.evaluate(plan, &episodes)?;
     let agree = value.agree();
     let rewarded = episodes.iter().flat_map(|z| &z.rewards).flatten().filter(|reward| **reward != 0.0).count();
-    let report = LogReport { episodes: episodes.len(), rewarded, max_steps, discount, value, agree };
+    let has_masks = episodes.iter().any(|z| !z.about.available.is_empty());
+    let report = LogReport { episodes: episodes.len(), rewarded, max_steps, discount, has_masks, value, agree };
     if args.json { report::json(&report) } else { show(&report) }
 }
 
@@ -160,6 +164,9 @@ fn show(report: &LogReport) -> anyhow::Result<()> {
         "The policy takes the logged action in {same} of the steps. ± is half the width of a 95 % interval; it covers sampling error, \
          not errors of the trees or the model."
     ))?;
+    if let Some(warning) = value.learned_from.and_then(|known| known.warning()) {
+        report::say(format!("warning: {warning}"))?;
+    }
     match report.agree {
         _ if report.rewarded < FEW_REWARDS => report::say(format!(
             "warning: only {} of these logs had a non-zero reward, so the estimates are unreliable; give more logs",
@@ -169,6 +176,9 @@ fn show(report: &LogReport) -> anyhow::Result<()> {
             "warning: the two estimates disagree, so trust neither; give more logs, or logs of a policy closer to this one",
         ),
         Some(true) => report::say("The two estimates are consistent. Both depend on the model, so this is not a proof."),
+        None if report.has_masks => report::say(
+            "Only actions that were available in the logs are taken. A model does not predict which are, so there are no rollouts.",
+        ),
         None => report::say("The policy has no model, so there is no second estimate."),
     }?;
     Ok(())

@@ -72,10 +72,9 @@ fn summarise(input: &Opened) -> anyhow::Result<Summary> {
 /// What the columns mean, and why; then how to say the same explicitly.
 fn columns(guess: &Guess) -> anyhow::Result<()> {
     let row = |role: &GuessedRole| {
-        let name = if role.role == "episode_id" { "episode" } else { role.role };
         let columns = if role.columns.is_empty() { "none".into() } else { role.columns.join(", ") };
         let doubt = if role.guessed && !role.sure { "a guess, not used without asking: " } else { "" };
-        vec![name.to_string(), columns, format!("{doubt}{}", role.reason), role.examples.join(", ")]
+        vec![role.role.to_string(), columns, format!("{doubt}{}", role.reason), role.examples.join(", ")]
     };
     report::say(report::table(&["read as", "columns", "why", "values"], guess.roles.iter().map(row)))?;
     if guess.roles.iter().any(|role| role.guessed) {
@@ -107,6 +106,15 @@ fn overview(s: &Summary) -> anyhow::Result<()> {
             "  propensity  known, at least {:.4}; effective sample size for uniformly random actions {} of the steps",
             p.least,
             percent(p.effective)
+        ))?;
+    }
+    if let Some(available) = s.available {
+        report::say(format!(
+            "  available   {:.2} of {} on average; only some in {} of the steps, only the one taken in {}",
+            available.mean,
+            plural(s.actions.len() as u64, "action"),
+            percent(available.restricted as f64 / s.steps.max(1) as f64),
+            percent(available.forced as f64 / s.steps.max(1) as f64)
         ))?;
     }
     report::say(format!(

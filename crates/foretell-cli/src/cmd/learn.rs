@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 
 use super::RecipeArgs;
 use crate::checkpoint::{self, CheckpointArgs, report_if_resumed};
-use crate::input::LogArgs;
+use crate::input::{LogArgs, Opened};
 use crate::output;
-use crate::progress::FittingBar;
+use crate::progress::{self, FittingBar};
 use crate::report::{self, percent, plural};
 
 /// Effective sample size, as a fraction of the steps, above which actions count as uniformly
@@ -198,6 +198,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     args.checkpoint.refuse_standard_input(&args.input)?;
     let started = Instant::now();
     let input = args.input.open()?;
+    note_timing(&input)?;
     let mut checkpoint = args.checkpoint.open(|| {
         let keep = args.keep_moments.map(|how| how.to_possible_value().map(|value| value.get_name().to_string()));
         Ok(json!({
@@ -242,6 +243,19 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         report::say(format!("  model      {output}"))?;
     }
     checkpoint::finish(checkpoint)
+}
+
+/// Says if observations seem to have been seen before the actions of their rows.
+fn note_timing(input: &Opened) -> anyhow::Result<()> {
+    let schema = input.logs.schema();
+    if schema.shift_observation || schema.action.as_ref().is_some_and(Vec::is_empty) {
+        return Ok(());
+    }
+    let timing = input.logs.timing().map_err(|e| input.blame(e))?;
+    if let Some(sentence) = timing.and_then(|timing| timing.sentence()) {
+        progress::note(&report::with_flags(&sentence));
+    }
+    Ok(())
 }
 
 /// Writes a model, with its moments, if any.

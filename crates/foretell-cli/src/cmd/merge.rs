@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context;
+use foretell::data::Digest;
 use foretell::{Learned, Model, Moments, OperatorsFrom, Schema};
 use serde_json::json;
 
@@ -32,6 +33,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let started = Instant::now();
     let mut moments: Option<Moments> = None;
     let mut schema: Option<Arc<Schema>> = None;
+    let mut digest = Digest::default();
     let mut lost = Vec::new();
     for path in &args.models {
         let model = Model::load(path)?;
@@ -43,6 +45,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
                 path.display()
             );
         }
+        digest.merge(&model.origin().digest);
         if model.latent().is_some() || model.mixture().is_some() || model.ensemble().is_some() {
             lost.push(model);
         }
@@ -59,7 +62,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         }
     }
     let moments = moments.context("no models were given")?;
-    let model = moments.model()?.with_schema(schema.unwrap_or_default());
+    let model = moments.model()?.with_schema(schema.unwrap_or_default()).with_digest(digest);
     let propensities = moments.propensities();
     let learned = Learned { model, moments: Some(moments), operators: OperatorsFrom::Moments, propensities };
     learn::save(&learned.model, learned.moments.as_ref(), &args.output)?;

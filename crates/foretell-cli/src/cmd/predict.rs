@@ -49,23 +49,23 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let model = Model::load(&args.model)?;
     let alphabet = model.alphabet();
     let mut state = PredictiveState::new(&model);
-    for (action, observation) in pairs(&model, &args.history)? {
-        match observation {
-            Some(o) if alphabet.is_terminal(o) => {
+    for (action, seen) in pairs(&model, &args.history)? {
+        match seen {
+            Seen::Observation(o) if alphabet.is_terminal(o) => {
                 anyhow::bail!(
                     "--history contains {:?}, which ends the episode, so nothing follows; leave out this pair and those after it",
                     alphabet.symbol(o).to_string()
                 )
             }
-            Some(observation) => state.observe(ActionObservation { action, observation }),
-            None => state.observe_missing(action),
+            Seen::Observation(observation) => state.observe(ActionObservation { action, observation }),
+            Seen::Parts(pattern) => state.observe_partial(action, &pattern),
+            Seen::Nothing => state.observe_missing(action),
         }
     }
     if let Some(test) = &args.test {
-        let pair = |(action, observation): (Action, Option<Observation>)| {
-            let observation =
-                observation.ok_or_else(|| anyhow::anyhow!("--test has a missing observation (?); name the observation"))?;
-            Ok(ActionObservation { action, observation })
+        let pair = |(action, seen): (Action, Seen)| match seen {
+            Seen::Observation(observation) => Ok(ActionObservation { action, observation }),
+            _ => anyhow::bail!("--test has a missing observation (?); name the observation"),
         };
         let test = pairs(&model, test)?.into_iter().map(pair).collect::<anyhow::Result<Vec<_>>>()?;
         let p = state.probability_of(&test);
@@ -163,7 +163,9 @@ fn actions(alphabet: &Alphabet, text: &str) -> anyhow::Result<Vec<Action>> {
 
 /// Pairs action:observation, separated by commas. Names may contain commas and colons themselves:
 /// the longest name that fits is taken.
-fn pairs(model: &Model, text: &str) -> anyhow::Result<Vec<(Action, Option<Observation>)>> {
+///
+/// Measurements may be given as numbers, and parts of an observation that are missing as `?`.
+fn pairs(model: &Model, text: &str) -> anyhow::Result<Vec<(Action, Seen)>> {
     let alphabet = model.alphabet();
     let known_actions = || alphabet.actions().iter().map(String::as_str);
     let symbols: Vec<String> = alphabet.observations().iter().map(ToString::to_string).collect();
@@ -189,18 +191,41 @@ fn pairs(model: &Model, text: &str) -> anyhow::Result<Vec<(Action, Option<Observ
             return Err(Error::unknown("action", first(rest, ':'), known_actions()).into());
         };
         let known = || symbols.iter().map(String::as_str);
-        let name = longest(names.iter().copied(), after, ',')
-            .ok_or_else(|| Error::unknown("observation", first(after, ','), known()))?;
-        let printed = symbols.iter().position(|s| s == name).map(|o| Observation(o as u32));
         let action = alphabet.action(action).expect("it is one of the known");
+        let Some(name) = longest(names.iter().copied(), after, ',') else {
+            let text = first(after, ',');
+            let seen = measured(model, text).ok_or_else(|| Error::unknown("observation", text, known()))?;
+            pairs.push((action, seen));
+            rest = after[text.len()..].trim_start_matches(',').trim_start();
+            continue;
+        };
+        let printed = symbols.iter().position(|s| s == name).map(|o| Observation(o as u32));
         let observation = match plain.iter().position(|plain| plain == name).filter(|_| printed.is_none()) {
             Some(i) => Some(the_only(model, action, &without_reward[i])?),
             None => printed.or_else(|| alphabet.terminal_observation(name)),
         };
-        pairs.push((action, observation));
+        pairs.push((action, observation.map_or(Seen::Nothing, Seen::Observation)));
         rest = after[name.len()..].trim_start_matches(',').trim_start();
     }
     Ok(pairs)
+}
+
+/// What was seen in a step.
+enum Seen {
+    Observation(Observation),
+    /// Only some parts of it, with `?` for the others.
+    Parts(String),
+    Nothing,
+}
+
+/// An observation that is given by its measurements, or by some of its parts.
+fn measured(model: &Model, text: &str) -> Option<Seen> {
+    let name = model.origin().schema.encoded(text).unwrap_or_else(|| text.to_string());
+    if let Some(o) = model.alphabet().observation(&name) {
+        return Some(Seen::Observation(o));
+    }
+    let is_known = name.split('|').any(|part| part.ends_with('?')) && !model.alphabet().agreeing(&name).is_empty();
+    is_known.then_some(Seen::Parts(name))
 }
 
 /// The observation of a model that observes rewards, where the reward is not given.

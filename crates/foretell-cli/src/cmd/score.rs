@@ -145,7 +145,13 @@ fn print(s: &Score, remedy: &str) -> anyhow::Result<()> {
     }
     report::say(format!("\nfilter lost {}, {} of steps", plural(s.lost, "time"), percent(s.lost as f64 / s.steps as f64)))?;
     if s.missing > 0 {
-        report::say(format!("{} had no observation and are not scored", plural(s.missing, "further step")))?;
+        report::say(format!(
+            "{} had no observation, or only parts of it, and are not scored",
+            plural(s.missing, "further step")
+        ))?;
+    }
+    if let Some(warning) = s.learned_from.and_then(|found| found.warning()) {
+        report::say(format!("warning: {warning}"))?;
     }
     if s.unseen > 0 {
         report::say(format!("{} had an action or observation that was not seen in training", plural(s.unseen, "step")))?;
@@ -260,6 +266,7 @@ mod tests {
             steps: 30,
             unseen: 0,
             missing: 0,
+            learned_from: None,
             calibration: vec![],
             uncertainty: None,
             truth: None,

@@ -111,7 +111,10 @@ fn write(sheet: &mut Sheet, pomdp: &Pomdp, alphabet: &Alphabet, number: u64, z: 
     let name = z.about.name.as_deref().map_or_else(|| number.to_string(), str::to_string);
     let mut belief = Belief::new(pomdp);
     for (t, &ao) in known.iter().enumerate() {
-        belief.observe(ao);
+        match z.about.partial_at(t) {
+            Some(pattern) => belief.observe_partial(ao.action, pattern),
+            None => belief.observe(ao),
+        }
         let (likeliest, p) =
             (belief.state().iter().enumerate()).fold((0, 0.0), |top, (s, &p)| if p > top.1 { (s, p) } else { top });
         let observed = z.steps[t].observation;

@@ -60,7 +60,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let learned = learner.update(moments, &input.logs);
     bar.finish();
     let mut learned = learned.map_err(|e| input.blame(e))?;
-    learned.model = learned.model.with_schema(old.origin().schema.clone());
+    let more = input.logs.digest().map_err(|e| input.blame(e))?;
+    learned.model = learned.model.continuing(&old, &more);
     learn::save(&learned.model, learned.moments.as_ref(), &args.output)?;
     let seconds = started.elapsed().as_secs_f64();
     if args.json {

@@ -1,5 +1,6 @@
 //! Parts of the page, with names and numbers as shown there.
 
+use foretell::data::LearnedFrom;
 use foretell::judge::{CalibrationBin, Comparison, Estimate, LogValue, Tested, Uncertainty, Verdict};
 use foretell::log::{Lengths, Rewards};
 use foretell::{HorizonScore, Model, Score, Summary};
@@ -120,6 +121,8 @@ pub struct Foresight {
     pub steps: u64,
     pub lost: u64,
     pub unseen: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub learned_from: Option<LearnedFrom>,
     /// The model first.
     pub lines: Vec<Line>,
     pub calibration: Vec<Reliability>,
@@ -171,6 +174,7 @@ impl Foresight {
             steps: score.steps,
             lost: score.lost,
             unseen: score.unseen,
+            learned_from: score.learned_from,
             lines,
             calibration: score.calibration.iter().map(|&bin| Reliability { bin, ci95: bin.ci95() }).collect(),
             uncertainty: score.uncertainty,
@@ -258,14 +262,16 @@ pub struct Estimates {
     /// Whether the two estimates agree, where there are two.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agree: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub learned_from: Option<LearnedFrom>,
 }
 
 impl Estimates {
     pub fn of(value: &LogValue, episodes: usize, max_steps: usize, discount: f64) -> Estimates {
         let logged = Estimate { value: value.logged.discounted_return, ci95: value.logged.discounted_ci95 };
         let agree = value.agree();
-        let LogValue { fitted_q, rollouts, same_action, .. } = *value;
-        Estimates { episodes, max_steps, discount, logged, fitted_q, rollouts, same_action, agree }
+        let LogValue { fitted_q, rollouts, same_action, learned_from, .. } = *value;
+        Estimates { episodes, max_steps, discount, logged, fitted_q, rollouts, same_action, agree, learned_from }
     }
 }
 
@@ -328,6 +334,7 @@ mod tests {
             steps: 198,
             unseen: 0,
             missing: 0,
+            learned_from: None,
             calibration: vec![],
             uncertainty: None,
             truth: Some(points(-1.0)),

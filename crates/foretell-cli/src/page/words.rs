@@ -52,6 +52,9 @@ impl Subject {
         foresight: Option<&Foresight>,
     ) -> Vec<String> {
         let mut warnings = Vec::new();
+        let known = estimates.and_then(|estimates| estimates.learned_from);
+        let known = known.or_else(|| foresight.and_then(|foresight| foresight.learned_from));
+        warnings.extend(known.and_then(|known| known.warning()).map(|warning| format!("{warning}.")));
         if let Some(better) = earned.and_then(Earned::better) {
             warnings.push(format!("A simpler policy earned more than this one: {}.", better.policy));
         }

@@ -29,7 +29,7 @@ from foretell._logs import Logs
 from foretell._model import Filter, Model
 from foretell._planning import agent, evaluate, plan, sample, solve
 from foretell._policy import Policy, Run
-from foretell._results import CalibrationBin, Comparison, Estimate, Found, HorizonScore, LogValue, Returns, Score, Solution, Trained, Tried
+from foretell._results import CalibrationBin, Comparison, Estimate, Found, HorizonScore, LearnedFrom, LogValue, Returns, Score, Solution, Trained, Tried
 from foretell._selection import Candidate, Member, Selection
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ __all__ = [
     "Filter",
     "Found",
     "HorizonScore",
+    "LearnedFrom",
     "LogValue",
     "Logs",
     "Member",

@@ -46,6 +46,10 @@ class Columns(TypedDict, total=False):
     """Column with the probability of the action under the behaviour policy."""
     action_logp: Names
     """Column with the natural logarithm of that probability."""
+    available: Names
+    """Which actions could be taken: a column that lists them with ``;`` between them, or is 0 where
+    only the action taken could; or columns ``available_NAME``, one for each action, that are 1 where
+    it could."""
     elapsed: Names
     """Column of a time: how long it took since the row before becomes part of the action."""
     elapsed_bins: Sequence[str]

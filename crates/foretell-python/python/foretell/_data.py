@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
 from collections.abc import Sequence
@@ -67,10 +68,11 @@ def _symbols(values: ArrayLike) -> Any:
     return [tuple(row) for row in array.reshape(len(array), -1).tolist()]
 
 
-def _observed(values: ArrayLike) -> dict[str, Any]:
-    """Observations as columns: numbers that are not whole are measured, each in a column of its own."""
+def _observed(values: ArrayLike, divided: bool) -> dict[str, Any]:
+    """Observations as columns: numbers that are divided, or not whole, are measured, each in a column of its own."""
     array = np.asarray(values)
-    if array.ndim < 2 or array.dtype.kind != "f" or np.array_equal(array, np.round(array), equal_nan=True):
+    is_whole = array.dtype.kind != "f" or np.array_equal(array, np.round(array), equal_nan=True)
+    if array.ndim < 2 or (is_whole and not divided):
         return {"observation": _symbols(array)}
     rows = array.reshape(len(array), -1)
     return {f"observation_{i}": _column(column) for i, column in enumerate(rows.T)}
@@ -86,6 +88,7 @@ def from_numpy(
     truncated: ArrayLike | None = None,
     action_probabilities: ArrayLike | None = None,
     discretiser: Discretiser | None = None,
+    bins: int | str | Sequence[int | str] | None = None,
     skip_bad_episodes: bool = False,
 ) -> Logs:
     """Logs from arrays with one entry for each step.
@@ -109,6 +112,9 @@ def from_numpy(
     discretiser : Discretiser, optional
         Maps measurements to symbols, see `foretell.discretise`. It is fitted on them if it is not
         fitted yet. Models that are learned from these logs keep it.
+    bins : int, str or sequence of them, optional
+        How measurements are divided into cells, such as ``4``, ``"uniform:8"`` or ``"auto"``: in the
+        same way for all, or one for each. Models that are learned from these logs keep the cells.
     skip_bad_episodes : bool
         Skip episodes with a bad row, instead of raising an error.
 
@@ -122,7 +128,10 @@ def from_numpy(
         if not hasattr(discretiser, "columns"):
             discretiser.fit(observations)
         observations = discretiser.transform(observations)
-    columns = {"action": _symbols(actions), **_observed(observations)}
+    if bins is not None and discretiser is not None:
+        raise ValueError("give bins or a discretiser, not both")
+    columns = {"action": _symbols(actions), **_observed(observations, bins is not None)}
+    schema = _divided([name for name in columns if name.startswith("observation")], bins)
     others = {
         "episode_id": episodes,
         "reward": rewards,
@@ -134,7 +143,17 @@ def from_numpy(
     lengths = {name: len(values) for name, values in columns.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(f"arrays have different lengths: {', '.join(f'{name} {n}' for name, n in lengths.items())}")
-    return Logs(_native.Logs.from_columns(columns, skip_bad_episodes, "{}"), Encoding.of(discretiser))
+    return Logs(_native.Logs.from_columns(columns, skip_bad_episodes, schema), Encoding.of(discretiser))
+
+
+def _divided(names: list[str], bins: int | str | Sequence[int | str] | None) -> str:
+    """The schema of columns that are divided into bins."""
+    if bins is None:
+        return "{}"
+    each = [bins] * len(names) if isinstance(bins, int | str) else list(bins)
+    if len(each) != len(names):
+        raise ValueError(f"bins has {len(each)} entries, but there are {len(names)} measurements; give one for each")
+    return json.dumps({"bins": {name: str(of) for name, of in zip(names, each)}})
 
 
 def from_arrow(table: Any, *, skip_bad_episodes: bool = False, **columns: Unpack[Columns]) -> Logs:

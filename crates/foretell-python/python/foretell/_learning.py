@@ -381,6 +381,8 @@ def score(model: Model, logs: Logs, *, truth: str | Domain | None = None) -> Sco
     result = Score._of(_native.score(native_of(model, Model), native_of(logs, Logs), domain))
     if result.unseen > MUCH_UNSEEN * result.steps:
         warnings.warn("most of these steps have actions or observations that were not seen in training; are these logs of the same system?", stacklevel=2)
+    if result.learned_from is not None and result.learned_from.warning is not None:
+        warnings.warn(result.learned_from.warning, stacklevel=2)
     return result
 
 

@@ -215,6 +215,8 @@ def evaluate(
             native_of(policy, Policy), where._native, episodes, max_steps, discount, replicates, seed, first
         )
         worth = LogValue._of(report)
+        if worth.learned_from is not None and worth.learned_from.warning is not None:
+            warnings.warn(worth.learned_from.warning, stacklevel=2)
         if worth.rewarded < FEW_REWARDS:
             little = f"only {worth.rewarded} steps of these logs had a non-zero reward, so the estimates are unreliable; give more logs"
             warnings.warn(little, stacklevel=2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -138,6 +139,23 @@ class Run:
     def action(self) -> str:
         """The best action now."""
         return self._actions[self._native.best]
+
+    def best(self, available: Iterable[Symbol] | None = None) -> str:
+        """The best action now, among those that are available; all by default.
+
+        Examples
+        --------
+        >>> import foretell as ft
+        >>> logs = ft.sample("tiger", episodes=500, seed=1)
+        >>> run = ft.plan(ft.learn(logs, refine=True), logs, discount=0.95).start()
+        >>> run.best(["open-left"])
+        'open-left'
+        """
+        if available is None:
+            return self.action
+        if isinstance(available, str):
+            raise TypeError(f"available = {available!r}: give a list of actions")
+        return self._actions[self._native.best_among(list(available))]
 
     @property
     def values(self) -> dict[str, float]:

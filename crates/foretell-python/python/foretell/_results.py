@@ -53,6 +53,24 @@ class CalibrationBin:
 
 
 @dataclass(frozen=True)
+class LearnedFrom:
+    """How many of some episodes were learned from."""
+
+    episodes: int
+    """Episodes that could be compared: all, or a sample if the model was learned from many."""
+    found: int
+    """How many of them were learned from."""
+    by_chance: float
+    """How many would be found by chance, because short episodes repeat."""
+    warning: str | None
+    """What that means, if it is more than chance explains."""
+
+    @classmethod
+    def _of(cls, report: dict[str, Any] | None) -> LearnedFrom | None:
+        return None if report is None else cls(**report)
+
+
+@dataclass(frozen=True)
 class Score:
     """Prediction quality of a model on logs, compared with n-grams and, if known, the exact
     model."""
@@ -79,6 +97,8 @@ class Score:
     """Steps with an action or observation that was not seen in training."""
     lost: int
     """How often the model assigned probability zero to an observation."""
+    learned_from: LearnedFrom | None
+    """How many of the episodes the model was learned from; None where that is not known."""
 
     @classmethod
     def _of(cls, report: dict[str, Any]) -> Score:
@@ -98,6 +118,7 @@ class Score:
             steps=report["steps"],
             unseen=report["unseen"],
             lost=report["lost"],
+            learned_from=LearnedFrom._of(report.get("learned_from")),
         )
 
     def __repr__(self) -> str:
@@ -174,6 +195,9 @@ class LogValue:
     """Steps of the logs with a non-zero reward, on which the estimates are based."""
     max_steps: int
     discount: float
+    learned_from: LearnedFrom | None
+    """How many of the episodes it was planned on or its model learned from; None where that is not
+    known."""
 
     @classmethod
     def _of(cls, report: dict[str, Any]) -> LogValue:
@@ -187,6 +211,7 @@ class LogValue:
             rewarded=report["rewarded"],
             max_steps=report["max_steps"],
             discount=report["discount"],
+            learned_from=LearnedFrom._of(report.get("learned_from")),
         )
 
     def _rows(self) -> list[tuple[str, object]]:

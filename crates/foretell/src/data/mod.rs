@@ -8,7 +8,10 @@ mod episodes;
 mod translation;
 mod factors;
 mod sequence;
+mod digest;
 
+pub(crate) use digest::EpisodeKeys;
+pub use digest::{Digest, LearnedFrom};
 pub(crate) use episodes::{Episode, Episodes, HELD_OUT, is_held_out};
 pub use factors::Factors;
 pub(crate) use overlap::Overlap;

@@ -13,7 +13,8 @@ pub struct Propensities {
     /// uniformly random policy: (Σ 1/π)² / (n Σ 1/π²).
     pub effective: f64,
     /// The mean of 1/(|A|·π): about 1 where every action has positive probability at every step,
-    /// less where some have probability 0.
+    /// less where some have probability 0. Where only some actions were available in a step, |A| is
+    /// their number.
     pub mean_weight: f64,
     /// Its standard error.
     pub mean_weight_error: f64,
@@ -45,14 +46,45 @@ pub(crate) struct Overlap {
     inverses: f64,
     /// Σ 1/π²
     squares: f64,
+    /// Σ 1/(|A_t|·π) and Σ of its square, over steps in which the available actions A_t are known.
+    #[serde(default, skip_serializing_if = "Masked::is_empty")]
+    masked: Masked,
+}
+
+/// Sums over steps in which the available actions are known, of their weights and those that they
+/// would have otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Masked {
+    weights: f64,
+    weight_squares: f64,
+    inverses: f64,
+    inverse_squares: f64,
+}
+
+impl Masked {
+    fn is_empty(&self) -> bool {
+        *self == Masked::default()
+    }
+
+    fn add(&mut self, other: &Masked) {
+        self.weights += other.weights;
+        self.weight_squares += other.weight_squares;
+        self.inverses += other.inverses;
+        self.inverse_squares += other.inverse_squares;
+    }
 }
 
 impl Overlap {
     pub(crate) fn add(&mut self, z: &Trajectory) {
         self.steps += z.steps.len() as u64;
         self.known += z.action_probabilities.len() as u64;
-        for p in &z.action_probabilities {
+        for (t, p) in z.action_probabilities.iter().enumerate() {
             let inverse = 1.0 / p;
+            if let Some(available) = z.about.available_at(t) {
+                let weight = inverse / available.len().max(1) as f64;
+                let (inverses, inverse_squares) = (inverse, inverse * inverse);
+                self.masked.add(&Masked { weights: weight, weight_squares: weight * weight, inverses, inverse_squares });
+            }
             self.least = Some(self.least.map_or(*p, |least| least.min(*p)));
             self.inverses += inverse;
             self.squares += inverse * inverse;
@@ -65,16 +97,18 @@ impl Overlap {
         self.least = self.least.into_iter().chain(other.least).reduce(f64::min);
         self.inverses += other.inverses;
         self.squares += other.squares;
+        self.masked.add(&other.masked);
     }
 
     /// The statistics for that number of actions; `None` if a step has no probability, or there are
     /// no steps.
     pub(crate) fn propensities(&self, actions: usize) -> Option<Propensities> {
         let effective = self.inverses.powi(2) / (self.steps as f64 * self.squares);
-        let mean_weight = self.inverses / (self.steps as f64 * actions as f64);
-        let mean_inverse = self.inverses / self.steps as f64;
-        let variance = (self.squares / self.steps as f64 - mean_inverse * mean_inverse).max(0.0);
-        let mean_weight_error = (variance / self.steps as f64).sqrt() / actions as f64;
+        let (steps, count) = (self.steps as f64, actions as f64);
+        let Masked { weights, weight_squares, inverses, inverse_squares } = self.masked;
+        let mean_weight = ((self.inverses - inverses) / count + weights) / steps;
+        let mean_square = ((self.squares - inverse_squares) / (count * count) + weight_squares) / steps;
+        let mean_weight_error = ((mean_square - mean_weight * mean_weight).max(0.0) / steps).sqrt();
         let least = self.least.filter(|_| self.known == self.steps);
         least.map(|least| Propensities { least, effective, mean_weight, mean_weight_error })
     }

@@ -11,6 +11,9 @@ pub(crate) const EMPTY: u64 = 0;
 /// Stands for a missing observation.
 const MISSING: u64 = 0x4d49_5353_494e_4700;
 
+/// Stands for a pair that an alphabet does not have.
+const UNKNOWN: u64 = 0x554e_4b4e_4f57_4e00;
+
 /// 64-bit fingerprints of the names of an alphabet.
 ///
 /// Names, not indices: the key of a sequence is the same in every file and on every machine.
@@ -22,12 +25,21 @@ pub(crate) struct Fingerprints {
 
 impl Fingerprints {
     pub(crate) fn of(alphabet: &Alphabet) -> Fingerprints {
-        // Seeds keep the three kinds of names apart.
-        let observation = |s: &ObservationSymbol| xxh3_64_with_seed(s.name.as_bytes(), if s.terminal { 3 } else { 2 });
         Fingerprints {
             actions: alphabet.actions().iter().map(|name| xxh3_64_with_seed(name.as_bytes(), 1)).collect(),
-            observations: alphabet.observations().iter().map(observation).collect(),
+            observations: alphabet.observations().iter().map(fingerprint).collect(),
         }
+    }
+
+    /// Those of an alphabet in which an observation has the same fingerprint whatever reward is part
+    /// of it.
+    pub(crate) fn without_rewards(alphabet: &Alphabet) -> Fingerprints {
+        let mut fingerprints = Fingerprints::of(alphabet);
+        if alphabet.observes_rewards() {
+            let plain = alphabet.without_rewards();
+            fingerprints.observations = plain.iter().map(fingerprint).collect();
+        }
+        fingerprints
     }
 
     /// How many actions and observations there are.
@@ -43,11 +55,22 @@ impl Fingerprints {
         self.observations[o]
     }
 
+    /// The same, with one fingerprint for all pairs of which a symbol is not in the alphabet.
+    pub(crate) fn pair_or_unknown(&self, ao: ActionObservation) -> u64 {
+        let is_known = ao.observation.is_missing() || ao.observation.index() < self.observations.len();
+        if is_known && ao.action.index() < self.actions.len() { self.pair(ao) } else { UNKNOWN }
+    }
+
     /// A missing observation has a fingerprint of its own, which no count uses.
     pub(crate) fn pair(&self, ao: ActionObservation) -> u64 {
         let observation = if ao.observation.is_missing() { MISSING } else { self.observations[ao.observation.index()] };
         mix(self.actions[ao.action.index()].rotate_left(17) ^ observation)
     }
+}
+
+/// The fingerprint of an observation. Seeds keep the three kinds of names apart.
+fn fingerprint(symbol: &ObservationSymbol) -> u64 {
+    xxh3_64_with_seed(symbol.name.as_bytes(), if symbol.terminal { 3 } else { 2 })
 }
 
 /// The finaliser of MurmurHash3: a bijection in which every input bit reaches every output bit.

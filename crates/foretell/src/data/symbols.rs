@@ -206,9 +206,11 @@ impl Alphabet {
     }
 
     /// The observations that agree with a name in which `?` stands for parts that are missing, such
-    /// as `1|?`, and that do not end the episode.
+    /// as `1|?`, whatever their reward, and that do not end the episode; in ascending order.
     pub fn agreeing(&self, pattern: &str) -> Vec<Observation> {
         let agrees = |symbol: &ObservationSymbol| {
+            let plain = if self.observes_rewards { symbol.split_reward().map(|(plain, _)| plain) } else { None };
+            let symbol = plain.as_ref().unwrap_or(symbol);
             let (mut parts, mut known) = (symbol.name.split(SEPARATOR), pattern.split(SEPARATOR));
             let all = known.by_ref().all(|known| match (parts.next(), known.strip_suffix('?')) {
                 (Some(part), Some(label)) => part.starts_with(label),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::symbols::ActionObservation;
+use super::symbols::{Action, ActionObservation};
 #[cfg(doc)]
 use super::symbols::{Alphabet, Observation};
 
@@ -45,6 +45,9 @@ pub struct About {
     /// observation with `?` for each part that is missing ([`Alphabet::agreeing`]). The observation
     /// of such a step is [`Observation::MISSING`].
     pub partial: Vec<(u32, Arc<str>)>,
+    /// The actions that could be taken in each step, in order of their indices; `None` where it is
+    /// not known or all could. Empty if nothing is known of any step.
+    pub available: Vec<Option<Arc<[Action]>>>,
 }
 
 impl About {
@@ -52,7 +55,20 @@ impl About {
     pub(crate) fn part(&self, from: usize, to: usize) -> About {
         let is_inside = |(step, _): &&(u32, Arc<str>)| (from..to).contains(&(*step as usize));
         let partial = self.partial.iter().filter(is_inside).map(|(step, name)| (step - from as u32, name.clone()));
-        About { name: self.name.clone(), group: self.group.clone(), partial: partial.collect() }
+        let available = self.available.get(from..to).unwrap_or_default().to_vec();
+        About { name: self.name.clone(), group: self.group.clone(), partial: partial.collect(), available }
+    }
+
+    /// The actions that could be taken in a step; `None` for all.
+    pub fn available_at(&self, step: usize) -> Option<&[Action]> {
+        self.available.get(step)?.as_deref()
+    }
+
+    /// What is known of the observation of a step of which only some parts are, as in
+    /// [`partial`](About::partial).
+    pub fn partial_at(&self, step: usize) -> Option<&Arc<str>> {
+        let place = self.partial.partition_point(|(t, _)| (*t as usize) < step);
+        self.partial.get(place).filter(|(t, _)| *t as usize == step).map(|(_, name)| name)
     }
 }
 

@@ -16,8 +16,8 @@ pub struct Comparison {
     pub difference: f64,
     /// Half the width of its 95 % interval; none where the logs are too short for one.
     pub ci95: Option<f64>,
-    /// How many episodes the interval is computed from, or blocks of consecutive steps where there
-    /// are few episodes.
+    /// How many episodes the interval is computed from, or groups where the logs have them, or blocks
+    /// of consecutive steps where there are few episodes.
     pub blocks: u64,
 }
 

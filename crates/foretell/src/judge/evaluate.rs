@@ -2,12 +2,13 @@
 //! with baselines and the exact model.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 use serde::Serialize;
 
 use super::compare::{Comparison, Verdict, against_all};
-use crate::data::{ActionObservation, Alphabet, Observation, Trajectory, Translation};
+use crate::data::{About, ActionObservation, Alphabet, EpisodeKeys, LearnedFrom, Observation, Trajectory, Translation};
 use crate::error::{Error, Result};
 use crate::log::Logs;
 use crate::math::{PerStep, Z95};
@@ -74,7 +75,8 @@ pub struct Uncertainty {
 pub struct Score {
     /// Mean log-likelihood of one step, nats.
     pub per_step: f64,
-    /// Half the width of its 95 % interval; none where the logs are too short for one.
+    /// Half the width of its 95 % interval, over groups of episodes where the logs have them; none
+    /// where the logs are too short for one.
     pub per_step_ci95: Option<f64>,
     /// Comparison with each baseline and, if it is known, the exact model, by the log-likelihood of
     /// the same steps.
@@ -90,8 +92,11 @@ pub struct Score {
     pub steps: u64,
     /// Steps whose action or observation was not seen in training.
     pub unseen: u64,
-    /// Steps whose observation is missing; they are not scored.
+    /// Steps whose observation, or a part of it, is missing; they are not scored.
     pub missing: u64,
+    /// How many of the episodes the model was learned from; `None` where that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub learned_from: Option<LearnedFrom>,
     /// Reliability of the predicted probabilities.
     pub calibration: Vec<CalibrationBin>,
     /// The spread of an ensemble.
@@ -117,10 +122,15 @@ pub fn score(model: &Model, logs: &Logs, truth: Option<&Pomdp>) -> Result<Score>
     let ngrams = model.ngram().length();
     let mut tally = Tally::new(ngrams);
     let mut reader = logs.open(model.alphabet().clone())?;
+    let digest = &model.origin().digest;
+    let (mut learned_from, mut keys) = (digest.comparison(), EpisodeKeys::default());
     loop {
         let held = reader.by_ref().take(HELD).collect::<Result<Vec<Trajectory>>>()?;
         if held.is_empty() {
             break;
+        }
+        if let Some(comparison) = &mut learned_from {
+            held.iter().for_each(|z| digest.compare(keys.key(reader.alphabet(), z), comparison));
         }
         let translation = truth.map(|pomdp| Truth::new(reader.alphabet(), pomdp)).transpose()?;
         let parts: Vec<Tally> = held.par_chunks(CHUNK).map(|zs| Tally::of(model, zs, translation.as_ref())).collect();
@@ -135,7 +145,7 @@ pub fn score(model: &Model, logs: &Logs, truth: Option<&Pomdp>) -> Result<Score>
             "check that the logs come from that domain, with the same names",
         ));
     }
-    Ok(tally.finish(truth.is_some()))
+    Ok(Score { learned_from, ..tally.finish(truth.is_some()) })
 }
 
 /// Sums over episodes of the log-likelihood at each horizon.
@@ -197,10 +207,10 @@ struct Other {
 impl Other {
     /// Adds an episode, given for each of its steps the log-likelihood under the model and the
     /// probability under this predictor.
-    fn add(&mut self, models: &[f64], probabilities: impl Iterator<Item = f64>) {
+    fn add(&mut self, models: &[f64], group: Option<&Arc<str>>, probabilities: impl Iterator<Item = f64>) {
         let own: Vec<f64> = probabilities.map(log_likelihood).collect();
         self.horizons.add(&own);
-        self.difference.add(models.iter().zip(&own).map(|(model, own)| model - own));
+        self.difference.add(group, models.iter().zip(&own).map(|(model, own)| model - own));
     }
 
     fn merge(&mut self, other: Other) {
@@ -288,18 +298,22 @@ impl Tally {
         let models = tally.add_model(model, zs, truth);
         let episodes = || zs.iter().zip(&models);
         let mut uniform = UniformFilter::of(model);
-        episodes().for_each(|(z, models)| tally.uniform.add(models, probabilities(&mut uniform, &z.steps)));
+        episodes().for_each(|(z, models)| {
+            tally.uniform.add(models, z.about.group.as_ref(), probabilities(&mut uniform, &z.steps, &z.about))
+        });
         for (k, ngram) in tally.ngrams.iter_mut().enumerate() {
             let mut filter = NGramFilter::new(model, k);
-            episodes().for_each(|(z, models)| ngram.add(models, probabilities(&mut filter, &z.steps)));
+            episodes().for_each(|(z, models)| {
+                ngram.add(models, z.about.group.as_ref(), probabilities(&mut filter, &z.steps, &z.about))
+            });
         }
         if let Some(truth) = truth {
             let mut belief = Belief::new(truth.pomdp);
             for (z, models) in episodes() {
                 let steps: Vec<_> = z.steps.iter().map(|&ao| truth.translate(ao)).collect();
                 let impossible = &mut tally.impossible;
-                let possible = probabilities(&mut belief, &steps).inspect(|&p| *impossible += u64::from(p <= 0.0));
-                tally.truth.add(models, possible);
+                let possible = probabilities(&mut belief, &steps, &z.about).inspect(|&p| *impossible += u64::from(p <= 0.0));
+                tally.truth.add(models, z.about.group.as_ref(), possible);
             }
         }
         tally
@@ -315,7 +329,13 @@ impl Tally {
         for z in zs {
             filter.reset();
             exact.iter_mut().for_each(|(_, belief)| belief.reset());
-            let step = |&ao: &ActionObservation| {
+            let step = |(t, &ao): (usize, &ActionObservation)| {
+                if let Some(pattern) = z.about.partial_at(t) {
+                    self.missing += 1;
+                    exact.iter_mut().for_each(|(truth, belief)| belief.observe_partial(truth.translate(ao).action, pattern));
+                    filter.observe_partial(ao.action, pattern);
+                    return 0.0;
+                }
                 if ao.observation.is_missing() {
                     self.missing += 1;
                     exact.iter_mut().for_each(|(truth, belief)| belief.observe(truth.translate(ao)));
@@ -344,9 +364,9 @@ impl Tally {
                 filter.observe(ao);
                 log_likelihood(p)
             };
-            let log_likelihoods: Vec<f64> = z.steps.iter().map(step).collect();
+            let log_likelihoods: Vec<f64> = z.steps.iter().enumerate().map(step).collect();
             self.model.add(&log_likelihoods);
-            self.per_step.add(log_likelihoods.iter().copied());
+            self.per_step.add(z.about.group.as_ref(), log_likelihoods.iter().copied());
             all.push(log_likelihoods);
             self.episodes += 1;
             self.steps += z.steps.iter().filter(|ao| !ao.observation.is_missing()).count() as u64;
@@ -393,6 +413,7 @@ impl Tally {
             steps: self.steps,
             unseen: self.unseen,
             missing: self.missing,
+            learned_from: None,
             calibration: self.bins.iter().filter(|b| b.predictions > 0).map(BinCounts::finish).collect(),
             uncertainty: (self.spreads.predictions > 0).then(|| self.spreads.finish(truth_is_known)),
             truth: truth.map(|truth| truth.horizons.finish()),
@@ -401,10 +422,21 @@ impl Tally {
     }
 }
 
-/// The probability a filter gives to each step of an episode.
-fn probabilities<'a>(filter: &'a mut impl Predict, steps: &'a [ActionObservation]) -> impl Iterator<Item = f64> + 'a {
+/// The probability a filter gives to each step of an episode; 1 where parts of the observation are
+/// missing, which the filter takes into account.
+fn probabilities<'a>(
+    filter: &'a mut impl Predict,
+    steps: &'a [ActionObservation],
+    about: &'a About,
+) -> impl Iterator<Item = f64> + 'a {
     filter.reset();
-    steps.iter().map(|&ao| filter.update(ao))
+    steps.iter().enumerate().map(|(t, &ao)| match about.partial_at(t) {
+        Some(pattern) => {
+            filter.observe_partial(ao.action, pattern);
+            1.0
+        }
+        None => filter.update(ao),
+    })
 }
 
 /// An exact model, and the symbols of logs as it names them.

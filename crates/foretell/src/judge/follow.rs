@@ -23,11 +23,18 @@ pub struct FollowedStep<'a> {
     pub probabilities: &'a [f64],
     /// Probability that the observation is one that was not seen in training.
     pub unseen: f64,
+    /// Where only some parts of the observation are missing, the observations that agree with the
+    /// rest.
+    pub agreeing: &'a [Observation],
 }
 
 impl FollowedStep<'_> {
-    /// The probability of what was observed; `None` if it is missing.
+    /// The probability of what was observed; `None` if it is missing. If parts of it are, that is the
+    /// sum over the observations that agree with the rest.
     pub fn probability(&self) -> Option<f64> {
+        if !self.agreeing.is_empty() {
+            return Some(self.agreeing.iter().map(|o| self.probabilities[o.index()]).sum());
+        }
         let known = self.probabilities.get(self.ao.observation.index()).copied();
         (!self.ao.observation.is_missing()).then(|| known.unwrap_or(self.unseen))
     }
@@ -47,10 +54,7 @@ pub fn follow(model: &Model, logs: &Logs, mut see: impl FnMut(&Alphabet, Followe
     let mut episode = 0;
     while let Some(z) = reader.next().transpose()? {
         state.reset();
-        follow_episode(&mut state, &z, |step, ao, probabilities, unseen| {
-            let name = z.about.name.as_deref();
-            see(reader.alphabet(), FollowedStep { episode, name, step, ao, probabilities, unseen })
-        })?;
+        follow_episode(&mut state, &z, episode, |step| see(reader.alphabet(), step))?;
         episode += 1;
     }
     if episode == 0 { Err(Error::NoSteps) } else { Ok(()) }
@@ -59,12 +63,21 @@ pub fn follow(model: &Model, logs: &Logs, mut see: impl FnMut(&Alphabet, Followe
 fn follow_episode(
     state: &mut PredictiveState<&Model>,
     z: &Trajectory,
-    mut see: impl FnMut(usize, ActionObservation, &[f64], f64) -> Result<()>,
+    episode: u64,
+    mut see: impl FnMut(FollowedStep<'_>) -> Result<()>,
 ) -> Result<()> {
-    let unseen = state.unseen();
-    for (t, &ao) in z.steps.iter().enumerate() {
-        see(t, ao, state.predict(ao.action), unseen)?;
-        state.observe(ao);
+    let (unseen, name) = (state.unseen(), z.about.name.as_deref());
+    for (step, &ao) in z.steps.iter().enumerate() {
+        let partial = z.about.partial_at(step);
+        let agreeing = partial.map_or(Vec::new(), |pattern| state.model().alphabet().agreeing(pattern));
+        let probabilities = state.predict(ao.action);
+        see(FollowedStep { episode, name, step, ao, probabilities, unseen, agreeing: &agreeing })?;
+        match partial {
+            Some(_) => {
+                state.update_among(ao.action, &agreeing);
+            }
+            None => state.observe(ao),
+        }
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::returns::Returns;
-use crate::data::{Action, ActionObservation, End, Observation, Trajectory};
+use crate::data::{Action, ActionObservation, End, LearnedFrom, Observation, Trajectory};
 use crate::error::{Error, Result};
 use crate::math::{Mean, Z95};
 use crate::model::{Model, PredictiveState};
@@ -66,10 +66,14 @@ pub struct LogValue {
     /// By fitted-Q evaluation, with an interval by bootstrap over episodes.
     pub fitted_q: Estimate,
     /// By rollouts in the policy's model, with an interval over rollouts; `None` if it has no
-    /// model.
+    /// model, or if only some actions were available in the logs, which the model does not predict.
     pub rollouts: Option<Estimate>,
     /// Share of the steps in whose state the policy would have taken the action of the logs.
     pub same_action: f64,
+    /// How many of the episodes it was planned on, or its model was learned from; `None` where that
+    /// is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub learned_from: Option<LearnedFrom>,
 }
 
 impl LogValue {
@@ -96,7 +100,8 @@ impl LogTest {
         FittedQ::new(&steps, &mut fit, self.discount).next();
         let rewards = fit.to_q();
         let fitted_q = self.fitted_q(&steps, &fit, &actions);
-        let rollouts = plan.model().map(|model| self.rollouts(plan, model, &rewards));
+        let simulated = plan.model().filter(|_| !steps.are_restricted());
+        let rollouts = simulated.map(|model| self.rollouts(plan, model, &rewards));
         let given = if self.first.is_some() { episodes.len() } else { 0 };
         let same = steps.list().iter().filter(|step| actions[step.row] == step.action).count().saturating_sub(given);
         let logged = Returns::of(episodes.iter().map(|z| self.cut(z)), self.discount);
@@ -106,6 +111,7 @@ impl LogTest {
             fitted_q: self.after_first(fitted_q),
             rollouts: rollouts.map(|x| self.after_first(x)),
             same_action,
+            learned_from: plan.digest().learned_from(plan.alphabet(), episodes),
         })
     }
 

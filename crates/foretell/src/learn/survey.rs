@@ -84,6 +84,7 @@ impl Survey {
             pairs,
             encoding: None,
             schema: Default::default(),
+            digest: Default::default(),
         }
     }
 

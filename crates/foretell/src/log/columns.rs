@@ -6,7 +6,7 @@ use super::symbols::{Cells, Part, Symbols};
 use crate::error::{Error, Result};
 
 /// Roles and their column names; the first is Foretell's own. Case is ignored.
-const SYNONYMS: [(Role, &[&str]); 12] = [
+const SYNONYMS: [(Role, &[&str]); 13] = [
     (Role::Episode, &["episode_id", "episode", "eps_id", "episode_ids", "ep", "trajectory", "traj_id", "run"]),
     (Role::Step, &["step", "t", "time", "timestep", "step_id"]),
     (Role::Action, &["action", "actions", "act", "a"]),
@@ -25,6 +25,7 @@ const SYNONYMS: [(Role, &[&str]); 12] = [
     (Role::Last, &["is_last"]),
     (Role::Probability, &["action_prob", "action_probability", "prob", "propensity"]),
     (Role::LogProbability, &["action_logp", "logp"]),
+    (Role::Available, &["available", "available_actions"]),
 ];
 
 /// Prefixes of columns that make one symbol together; the rest names the part.
@@ -33,6 +34,17 @@ const PARTS: [(Role, &[&str]); 3] = [
     (Role::Observation, &["observation_", "obs_"]),
     (Role::Action, &["action_"]),
 ];
+/// Prefix of flags that say whether the action named by the rest could be taken.
+const AVAILABLE: &str = "available_";
+
+/// Which actions could be taken.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Availability {
+    /// A list of actions, or a flag that is false where only the action taken could be.
+    In(usize),
+    /// A flag for each of these actions.
+    Flags(Vec<(usize, String)>),
+}
 
 /// Which column plays which role.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,6 +57,7 @@ pub(super) struct Columns {
     pub action: Symbols,
     pub observation: Symbols,
     pub elapsed: Option<Elapsed>,
+    pub available: Option<Availability>,
     pub reward: Option<usize>,
     pub terminated: Option<usize>,
     pub truncated: Option<usize>,
@@ -101,6 +114,7 @@ impl Columns {
             action,
             observation,
             elapsed,
+            available: None,
             reward: roles.one(Role::Reward)?,
             terminated: roles.one(Role::Terminated)?,
             truncated: roles.one(Role::Truncated)?,
@@ -114,6 +128,7 @@ impl Columns {
         if columns.probability.is_some() {
             columns.log_probability = None; // RLlib writes both
         }
+        columns.available = roles.available(&columns.used())?;
         columns.unsure_timing &= schema.given(Role::Observation).is_none()
             && (columns.first.is_some() || (columns.step.is_none() && !roles.is_ours(&columns.observation)));
         let used = columns.used();
@@ -130,6 +145,7 @@ impl Columns {
             (Role::Step, list(self.step)),
             (Role::Action, self.action.columns()),
             (Role::Elapsed, list(self.elapsed.as_ref().map(|elapsed| elapsed.column))),
+            (Role::Available, self.available.as_ref().map_or(Vec::new(), Availability::columns)),
             (Role::Observation, self.observation.columns()),
             (Role::Reward, list(self.reward)),
             (Role::Terminated, list(self.terminated)),
@@ -162,9 +178,19 @@ impl Columns {
     /// earlier rows.
     pub fn contradict(&self, later: &Columns) -> bool {
         let fixed = |c: &Columns| {
-            (c.episode.clone(), c.step, c.action.clone(), c.observation.clone(), c.first, c.probability, c.log_probability)
+            let symbols = (c.action.clone(), c.observation.clone(), c.available.clone());
+            (c.episode.clone(), c.step, symbols, c.first, c.probability, c.log_probability)
         };
         fixed(self) != fixed(later)
+    }
+}
+
+impl Availability {
+    fn columns(&self) -> Vec<usize> {
+        match self {
+            Availability::In(column) => vec![*column],
+            Availability::Flags(flags) => flags.iter().map(|(column, _)| *column).collect(),
+        }
     }
 }
 
@@ -175,6 +201,7 @@ impl Role {
             Role::Group => "group",
             Role::Sort => "sort",
             Role::Elapsed => "elapsed",
+            Role::Episode => "episode",
             role => synonyms(role)[0],
         }
     }
@@ -242,6 +269,33 @@ impl Roles<'_> {
             (None, Some(_)) => self.encoded(parts).map(Some),
             (None, None) => Ok(None),
         }
+    }
+
+    /// Which actions could be taken. Columns that are not given are recognised unless they have
+    /// another role.
+    fn available(&self, used: &[usize]) -> Result<Option<Availability>> {
+        let action = |column: usize| {
+            let name = &self.names[column];
+            let has_prefix = name.get(..AVAILABLE.len()).is_some_and(|prefix| prefix.eq_ignore_ascii_case(AVAILABLE));
+            (column, if has_prefix { name[AVAILABLE.len()..].to_string() } else { name.clone() })
+        };
+        let is_flag = |column: usize| action(column).1.len() < self.names[column].len();
+        if let Some(given) = self.schema.given(Role::Available) {
+            let columns = given.iter().map(|name| self.column(Role::Available, name)).collect::<Result<Vec<_>>>()?;
+            return Ok(match columns[..] {
+                [] => None,
+                [only] if !is_flag(only) || is_one_of(&self.names[only], synonyms(Role::Available)) => {
+                    Some(Availability::In(only))
+                }
+                _ => Some(Availability::Flags(columns.into_iter().map(action).collect())),
+            });
+        }
+        let free = |column: &usize| !used.contains(column);
+        if let Some(whole) = self.one(Role::Available)?.filter(free) {
+            return Ok(Some(Availability::In(whole)));
+        }
+        let flags: Vec<usize> = (0..self.names.len()).filter(free).filter(|&column| is_flag(column)).collect();
+        Ok((flags.len() > 1).then(|| Availability::Flags(flags.into_iter().map(action).collect())))
     }
 
     /// Columns and their labels, with the cells that were fitted to them. A single column without
@@ -342,7 +396,6 @@ impl Roles<'_> {
 /// The field of a [`Schema`] for a role.
 fn field(role: Role) -> &'static str {
     match role {
-        Role::Episode => "episode",
         Role::NextObservation => "observation",
         role => role.name(),
     }

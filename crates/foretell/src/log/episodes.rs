@@ -244,6 +244,10 @@ impl<T: Table> Episodes<T> {
         } else if columns.log_probability.is_some() {
             partial.action_probabilities.push(read(table, columns.log_probability, Cell::log_probability)?);
         }
+        if let Some(available) = &columns.available {
+            let available = reader.available(table, available, action, context)?;
+            partial.about.available.push(available);
+        }
         partial.steps.push(ActionObservation { action, observation });
         partial.rewards.push(reward);
         Ok(())
@@ -344,6 +348,10 @@ impl<T: Table> Episodes<T> {
         };
         let PartialEpisode { steps, rewards, action_probabilities, about, .. } = partial;
         shift::shift(first, last, steps, rewards, action_probabilities);
+        if !about.available.is_empty() {
+            about.available.insert(0, Some([first].into()));
+            about.available.truncate(steps.len());
+        }
         // The observation of row t is now that of step t.
         about.partial.retain(|(step, _)| (*step as usize) < steps.len());
     }

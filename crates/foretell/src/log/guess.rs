@@ -425,7 +425,7 @@ impl Guess {
         for role in self.roles.iter().filter(|role| role.guessed && role.sure) {
             let columns = Some(role.columns.clone());
             match role.role {
-                "episode_id" => schema.episode = columns,
+                "episode" => schema.episode = columns,
                 "sort" => schema.sort = columns,
                 "action" => schema.action = columns,
                 "observation" => schema.observation = columns,
@@ -441,9 +441,8 @@ impl Guess {
     /// Sentences about what was guessed without asking.
     pub fn sentences(&self) -> Vec<String> {
         let sentence = |role: &GuessedRole| {
-            let name = if role.role == "episode_id" { "episode" } else { role.role };
             let columns = if role.columns.is_empty() { "none".into() } else { role.columns.join(", ") };
-            format!("{name}: {columns} ({})", role.reason)
+            format!("{}: {columns} ({})", role.role, role.reason)
         };
         self.roles.iter().filter(|role| role.guessed && role.sure).map(sentence).collect()
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::episodes::{ReadState, Source};
-use crate::data::{ActionObservation, Alphabet, End, Trajectory, Translation};
+use crate::data::{About, Action, ActionObservation, Alphabet, End, Trajectory, Translation};
 use crate::error::{Error, Result};
 
 /// Trajectories, and how their indices translate into the reader's alphabet.
@@ -55,14 +55,26 @@ impl Memory {
                 false => Err("an observation that ends the episode before its end, or an end without one".into()),
             }
         };
-        let steps = steps.iter().enumerate().map(translate).collect::<Result<_, _>>()?;
-        Ok(Trajectory {
-            steps,
-            rewards: rewards.clone(),
-            action_probabilities: action_probabilities.clone(),
-            end: *end,
-            about: about.clone(),
-        })
+        let steps = steps.iter().enumerate().map(translate).collect::<Result<Vec<_>, _>>()?;
+        let about = self.translate_about(about, steps.len())?;
+        Ok(Trajectory { steps, rewards: rewards.clone(), action_probabilities: action_probabilities.clone(), end: *end, about })
+    }
+
+    /// What is known of the trajectory, with available actions in the reader's alphabet.
+    fn translate_about(&self, about: &About, steps: usize) -> Result<About, String> {
+        if !about.available.is_empty() && about.available.len() != steps {
+            return Err(format!("available actions for {} of {steps} steps", about.available.len()));
+        }
+        let action = |&a: &Action| {
+            self.translation.action(a).ok_or_else(|| format!("available action {}, which the alphabet does not have", a.0))
+        };
+        let set = |set: &Arc<[Action]>| {
+            let mut actions = set.iter().map(action).collect::<Result<Vec<Action>, String>>()?;
+            actions.sort_unstable();
+            Ok::<_, String>(actions.into())
+        };
+        let available = about.available.iter().map(|given| given.as_ref().map(set).transpose()).collect::<Result<_, _>>()?;
+        Ok(About { available, ..about.clone() })
     }
 }
 

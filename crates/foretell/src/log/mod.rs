@@ -42,6 +42,7 @@ mod episodes;
 mod memory;
 mod rewarded;
 mod half;
+mod timing;
 mod identity;
 mod summary;
 mod sheet_types;
@@ -54,7 +55,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::data::{Alphabet, Trajectory};
+use crate::data::{Alphabet, Digest, EpisodeKeys, Trajectory};
 use crate::error::{Error, Result};
 use crate::rng::Seed;
 use episodes::{Episodes, ReadState, Source};
@@ -78,7 +79,8 @@ pub use sheet::Sheet;
 pub use sheet_types::{CellValue, ColumnKind};
 pub use shift::FIRST_ACTION;
 pub use split::{Split, split};
-pub use summary::{ActionCount, Lengths, ObservationCount, RareSymbols, Rewards, Summary};
+pub use summary::{ActionCount, Availability, Lengths, ObservationCount, RareSymbols, Rewards, Summary};
+pub use timing::{Dependence, Timing};
 pub use write::Writer;
 
 /// What to do with an episode that has a bad row.
@@ -236,6 +238,29 @@ impl Logs {
             Origin::Files { options, .. } => &options.schema,
             Origin::Memory { earlier, .. } => &earlier.schema,
         }
+    }
+
+    /// How actions and observations of neighbouring rows depend on each other, from the first ones;
+    /// `None` for few rows.
+    pub fn timing(&self) -> Result<Option<Timing>> {
+        let mut tally = timing::TimingTally::default();
+        for z in self.open(Alphabet::default())? {
+            tally.add(&z?);
+            if tally.is_full() {
+                break;
+            }
+        }
+        Ok(tally.finish())
+    }
+
+    /// Hashes of their episodes, by which these are recognised later. It reads all of them.
+    pub fn digest(&self) -> Result<Digest> {
+        let mut reader = self.open(Alphabet::default())?;
+        let (mut digest, mut keys) = (Digest::default(), EpisodeKeys::default());
+        while let Some(z) = reader.next().transpose()? {
+            digest.add(keys.key(reader.alphabet(), &z), 1);
+        }
+        Ok(digest)
     }
 
     /// A random half of the trajectories, or the other half: each trajectory is in exactly one.

@@ -41,7 +41,7 @@ impl RewardedAlphabet {
         for name in &plain.actions()[self.alphabet.actions().len()..] {
             self.alphabet.intern_action(name);
         }
-        for (t, ao) in z.steps.iter_mut().enumerate() {
+        for (t, ao) in z.steps.iter_mut().enumerate().filter(|(_, ao)| !ao.observation.is_missing()) {
             let reward = z.rewards.get(t).copied().flatten();
             let key = (ao.observation, reward.map_or(u64::MAX, |reward| (reward + 0.0).to_bits()));
             if let Some(&o) = self.known.get(&key) {

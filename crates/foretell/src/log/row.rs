@@ -1,7 +1,11 @@
 //! Reading one row of a table.
 
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
 use super::cell::{Cell, Problem, SEPARATOR};
-use super::columns::Columns;
+use super::columns::{Availability, Columns};
 use super::elapsed::Elapsed;
 use super::parse_cache::{ParseCache, Parsed};
 use super::schema::Schema;
@@ -38,7 +42,12 @@ pub(super) struct RowReader {
     actions: ParseCache<u32>,
     observations: ParseCache<u32>,
     rewards: ParseCache<Option<f64>>,
+    /// Sets of actions in use, so that equal ones share their memory.
+    sets: FxHashMap<Vec<Action>, Arc<[Action]>>,
 }
+
+/// Separates the actions of a list.
+const LISTED: char = ';';
 
 /// What was read as the observation of a row.
 #[derive(Clone, Debug, PartialEq)]
@@ -134,6 +143,76 @@ impl RowReader {
     pub fn action_named(&mut self, name: &str, alphabet: &Alphabet) -> Action {
         let fresh = &mut self.fresh;
         alphabet.action(name).unwrap_or_else(|| Action(alphabet.actions().len() as u32 + fresh.intern_action(name).0))
+    }
+
+    /// The actions that could be taken in a row, in order of their indices; `None` for all. `taken`
+    /// must be among them.
+    pub fn available(
+        &mut self,
+        table: &impl Table,
+        from: &Availability,
+        taken: Action,
+        context: (&Alphabet, &Schema),
+    ) -> Result<Option<Arc<[Action]>>, Problem> {
+        let (alphabet, schema) = context;
+        let (mut actions, column) = match from {
+            Availability::In(column) => {
+                let cell = table.cell(*column);
+                let list = match (cell, cell.flag()) {
+                    _ if is_missing(cell, schema) => return Ok(None),
+                    (Cell::List(_), _) | (_, Err(_)) => self.listed(table, *column)?,
+                    (_, Ok(true)) => return Ok(None),
+                    (_, Ok(false)) => return Ok(Some(self.shared(vec![taken]))),
+                };
+                (list.iter().map(|name| self.action_named(name, alphabet)).collect(), *column)
+            }
+            Availability::Flags(flags) => {
+                let mut actions = Vec::new();
+                for (column, name) in flags {
+                    if read_flag(table, Some(*column))? {
+                        actions.push(self.action_named(name, alphabet));
+                    }
+                }
+                (actions, flags.first().map_or(0, |(column, _)| *column))
+            }
+        };
+        actions.sort_unstable();
+        actions.dedup();
+        match actions.contains(&taken) {
+            true => Ok(Some(self.shared(actions))),
+            false => Err(self.unavailable(table, from, (taken, alphabet)).of(&table.columns()[column])),
+        }
+    }
+
+    /// The names in a list such as `add;sub`, or in an array.
+    fn listed(&mut self, table: &impl Table, column: usize) -> Result<Vec<String>, Problem> {
+        let cell = table.cell(column);
+        let separator = if let Cell::List(_) = cell { SEPARATOR } else { LISTED };
+        self.scratch.clear();
+        read(table, Some(column), |cell| cell.push_name(&mut self.scratch))?;
+        let names = self.scratch.split(separator).map(|name| name.trim().to_string());
+        Ok(names.filter(|name| !name.is_empty()).collect())
+    }
+
+    /// The problem of a row whose action was not available.
+    fn unavailable(&self, table: &impl Table, from: &Availability, (taken, alphabet): (Action, &Alphabet)) -> Problem {
+        let known = alphabet.actions().len();
+        let name = match taken.index().checked_sub(known) {
+            None => &alphabet.actions()[taken.index()],
+            Some(fresh) => &self.fresh.actions()[fresh],
+        };
+        let what = match from {
+            Availability::In(column) => format!("{} does not have", table.cell(*column)),
+            Availability::Flags(_) => "and the other flags are not true for".into(),
+        };
+        Problem::new(
+            format!("{what} the action {name:?}, which was taken"),
+            "correct the row, separate the actions of a list by ;, or say that no column tells them (`available` none)",
+        )
+    }
+
+    fn shared(&mut self, actions: Vec<Action>) -> Arc<[Action]> {
+        self.sets.entry(actions).or_insert_with_key(|actions| actions.as_slice().into()).clone()
     }
 
     /// The reward of a row.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::names::fits;
+use crate::data::SEPARATOR;
 use crate::encode::{Bins, Encoder};
 
 /// What a column is read as.
@@ -41,8 +42,12 @@ pub enum Role {
     LogProbability,
     /// A time: how long it takes until the row is part of its action.
     Elapsed,
+    /// Which actions could be taken.
+    Available,
 }
 
+/// Stands for a part that is missing.
+const UNKNOWN: &str = "?";
 /// The word for no column.
 const NONE: &str = "none";
 /// Texts that stand for a missing value, unless others are given; an empty cell always does.
@@ -97,6 +102,11 @@ pub struct Schema {
     /// Its natural logarithm.
     #[serde(deserialize_with = "names", skip_serializing_if = "Option::is_none")]
     pub action_logp: Option<Vec<String>>,
+    /// Which actions could be taken: a column that lists them, with `;` between them, or is 0 where
+    /// only the action taken could; or a column for each action, called `available_` and its name,
+    /// that is 1 where it could.
+    #[serde(deserialize_with = "names", skip_serializing_if = "Option::is_none")]
+    pub available: Option<Vec<String>>,
     /// Column of a time. How long it took from the row before becomes part of the action.
     #[serde(deserialize_with = "names", skip_serializing_if = "Option::is_none")]
     pub elapsed: Option<Vec<String>>,
@@ -142,6 +152,7 @@ impl Schema {
             Role::Probability => self.action_prob.as_deref(),
             Role::LogProbability => self.action_logp.as_deref(),
             Role::Elapsed => self.elapsed.as_deref(),
+            Role::Available => self.available.as_deref(),
             Role::NextObservation | Role::First | Role::Last => None,
         }
     }
@@ -176,6 +187,35 @@ impl Schema {
                 Some(given) => given.iter().any(|name| name.as_bytes() == text),
                 None => MISSING.iter().any(|name| name.as_bytes() == text),
             }
+    }
+
+    /// The name of an observation that is given by its measurements, such as `12.5`, or
+    /// `speed=12.5|flag=1` for several columns; columns that are divided together have their numbers
+    /// with `/` between them. `None` if a measurement cannot be read, or none of the columns is
+    /// divided into cells.
+    pub fn encoded(&self, text: &str) -> Option<String> {
+        let mut is_measured = false;
+        let mut part = |part: &str| {
+            let only =
+                self.observation.as_deref().and_then(|columns| if let [only] = columns { Some(only.as_str()) } else { None });
+            let (key, value) = part.split_once('=').or_else(|| Some((only?, part)))?;
+            let Some(encoder) = self.encoders.get(key) else { return Some(part.to_string()) };
+            if value == UNKNOWN {
+                return Some(format!("{key}={UNKNOWN}"));
+            }
+            is_measured = true;
+            let numbers = value.split('/').map(|x| x.trim().parse::<f64>().ok());
+            let cell = match encoder.is_numeric() {
+                true => {
+                    let numbers = numbers.collect::<Option<Vec<f64>>>()?;
+                    (numbers.len() == key.split('+').count()).then(|| encoder.cell_of_numbers(&numbers)).flatten()?
+                }
+                false => encoder.cell_of_name(value)?,
+            };
+            Some(format!("{key}={}", encoder.label(cell)))
+        };
+        let parts = text.split(SEPARATOR).map(&mut part).collect::<Option<Vec<String>>>()?;
+        is_measured.then(|| parts.join(&SEPARATOR.to_string()))
     }
 
     /// The schema as the user wrote it, without what was fitted to logs.
@@ -214,6 +254,23 @@ fn names<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<String>>, D::E
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn measurements_have_the_names_of_their_cells() {
+        let cuts = |cuts: &[f64]| Encoder::Cuts { cuts: cuts.to_vec(), low: 0.0, high: 9.0 };
+        let schema = Schema {
+            observation: Some(vec!["speed".into()]),
+            encoders: [("speed".to_string(), cuts(&[1.0, 2.5]))].into(),
+            ..Schema::default()
+        };
+        for (text, name) in [("1.5", "speed=1..2.5"), ("speed=0", "speed=..1"), ("speed=7|flag=x", "speed=2.5..|flag=x")] {
+            assert_eq!(schema.encoded(text).as_deref(), Some(name));
+        }
+        for text in ["fast", "speed=", "flag=1", "1.5/2", "nan"] {
+            assert_eq!(schema.encoded(text), None, "{text}");
+        }
+        assert_eq!(Schema::default().encoded("1.5"), None);
+    }
 
     #[test]
     fn a_schema_survives_json_and_refuses_unknown_keys() {

@@ -6,6 +6,7 @@ use std::hash::{Hash, Hasher};
 use rustc_hash::{FxHashSet, FxHasher};
 use serde::Serialize;
 
+use super::timing::{Timing, TimingTally};
 use super::{Logs, Notes};
 use crate::data::{ActionObservation, Alphabet, End, Overlap, Propensities, Trajectory};
 use crate::error::Result;
@@ -37,6 +38,13 @@ pub struct Summary {
     /// action taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probability_of: Option<String>,
+    /// How often only some actions were available, if the logs say so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub available: Option<Availability>,
+    /// How actions and observations of neighbouring rows depend on each other; `None` for few rows,
+    /// or if observations were shifted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timing: Option<Timing>,
     /// Symbols with few occurrences.
     pub rare: RareSymbols,
     /// The rewards.
@@ -54,6 +62,17 @@ pub struct Summary {
     pub notes: Notes,
     /// What looks wrong or deserves attention, in plain sentences.
     pub findings: Vec<String>,
+}
+
+/// Which actions were available.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Availability {
+    /// Steps in which only some actions were available.
+    pub restricted: u64,
+    /// Steps in which only the one that was taken was.
+    pub forced: u64,
+    /// Mean number of available actions.
+    pub mean: f64,
 }
 
 /// Lengths of the episodes.
@@ -131,6 +150,7 @@ impl Summary {
         summary.skipped = reader.skipped();
         summary.first_skipped = reader.first_skipped().map(ToString::to_string);
         summary.notes = reader.notes().clone();
+        summary.timing = summary.timing.filter(|_| !logs.schema().shift_observation);
         summary.findings = summary.find();
         Ok(summary)
     }
@@ -174,6 +194,7 @@ impl Summary {
                 p.mean_weight, p.mean_weight_error
             ));
         }
+        findings.extend(self.timing.and_then(|timing| timing.sentence()));
         findings.extend(self.notes.sentences());
         findings
     }
@@ -274,6 +295,13 @@ struct Tally {
     /// Of each of the first two actions: Σ 1/p and Σ 1/(1 − p) over its steps.
     inverse: [[f64; 2]; 2],
     overlap: Overlap,
+    timing: TimingTally,
+    /// Steps in which the available actions are known, those with only one, and the sum of their
+    /// numbers.
+    restricted: u64,
+    forced: u64,
+    available: u64,
+    says_available: bool,
     rewards: u64,
     reward_sum: f64,
     nonzero: u64,
@@ -287,6 +315,13 @@ impl Tally {
         self.steps += length;
         self.terminated += u64::from(trajectory.end == End::Terminated);
         self.overlap.add(trajectory);
+        self.timing.add(trajectory);
+        self.says_available |= !trajectory.about.available.is_empty();
+        for set in trajectory.about.available.iter().flatten() {
+            self.restricted += 1;
+            self.forced += u64::from(set.len() == 1);
+            self.available += set.len() as u64;
+        }
         if trajectory.steps.len() >= LONG && self.digests.len() < MOST_DIGESTS {
             let mut hasher = FxHasher::default();
             trajectory.steps.hash(&mut hasher);
@@ -343,6 +378,8 @@ impl Tally {
             missing_observations: self.missing,
             copies: self.copies,
             probability_of: self.probability_of(alphabet),
+            available: self.availability(actions.len()),
+            timing: std::mem::take(&mut self.timing).finish(),
             rare: rare(alphabet, &actions, &observations),
             actions,
             observations,
@@ -372,6 +409,12 @@ impl Tally {
             (false, false, true) => Some(second.clone()),
             _ => None,
         }
+    }
+
+    fn availability(&self, actions: usize) -> Option<Availability> {
+        let others = (self.steps - self.restricted) * actions as u64;
+        let mean = (self.available + others) as f64 / self.steps.max(1) as f64;
+        self.says_available.then_some(Availability { restricted: self.restricted, forced: self.forced, mean })
     }
 
     fn lengths(&self, episodes: u64) -> Option<Lengths> {

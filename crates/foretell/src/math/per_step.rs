@@ -4,6 +4,10 @@
 //! of l_i steps. Its standard error is √(n/(n−1) · Σ (d_i − g l_i)²) / Σ l_i. Episodes are
 //! independent, steps of an episode are not. Where there are few episodes, they are cut into
 //! consecutive blocks, which are almost independent if they are long (batch means; Schmeiser 1982).
+//! Where episodes have groups, such as persons, the terms of the sums are groups.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::statistics::t95;
 
@@ -20,12 +24,16 @@ const SHORTEST_BLOCK: usize = 8;
 const LEAST_TERMS: f64 = 4.0;
 
 /// Sums for the mean per step of a quantity. Their size depends neither on the number of episodes
-/// nor on their lengths.
+/// nor on their lengths, but on that of groups, if there are any.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PerStep {
     episodes: Terms,
     /// The blocks of each episode, while there are few.
     few: Vec<Blocks>,
+    /// Sum and number of steps of each group.
+    groups: BTreeMap<Arc<str>, (f64, u64)>,
+    /// Episodes that have a group.
+    grouped: u64,
 }
 
 /// A mean per step.
@@ -34,13 +42,13 @@ pub(crate) struct PerStepMean {
     pub(crate) mean: f64,
     /// Half the width of its 95 % interval; none where the data are too few.
     pub(crate) ci95: Option<f64>,
-    /// How many episodes, or blocks of them, the interval is computed from.
+    /// How many episodes, blocks or groups of them, the interval is computed from.
     pub(crate) blocks: u64,
 }
 
 impl PerStep {
-    /// Adds an episode, given the value of each of its steps.
-    pub(crate) fn add(&mut self, values: impl Iterator<Item = f64>) {
+    /// Adds an episode, given its group and the value of each of its steps.
+    pub(crate) fn add(&mut self, group: Option<&Arc<str>>, values: impl Iterator<Item = f64>) {
         let mut blocks = Blocks::default();
         let (mut sum, mut steps) = (0.0, 0);
         for value in values {
@@ -49,6 +57,12 @@ impl PerStep {
             blocks.add(value);
         }
         self.episodes.add(sum, steps);
+        if let Some(group) = group {
+            let (of_group, steps_of_group) = self.groups.entry(group.clone()).or_default();
+            *of_group += sum;
+            *steps_of_group += steps;
+            self.grouped += 1;
+        }
         self.few.push(blocks);
         self.forget_blocks();
     }
@@ -56,6 +70,11 @@ impl PerStep {
     /// Adds the episodes of another, which follow those here.
     pub(crate) fn merge(&mut self, other: PerStep) {
         self.episodes.merge(&other.episodes);
+        self.grouped += other.grouped;
+        for (group, (sum, steps)) in other.groups {
+            let into = self.groups.entry(group).or_default();
+            *into = (into.0 + sum, into.1 + steps);
+        }
         self.few.extend(other.few);
         self.forget_blocks();
     }
@@ -67,8 +86,19 @@ impl PerStep {
     }
 
     pub(crate) fn finish(&self) -> PerStepMean {
-        let blocks = if self.few.is_empty() { self.episodes } else { self.blocks() };
+        let blocks = match self.grouped == self.episodes.count && self.grouped > 0 {
+            true => self.group_terms(),
+            false if self.few.is_empty() => self.episodes,
+            false => self.blocks(),
+        };
         PerStepMean { mean: self.episodes.ratio(), ci95: blocks.ci95(), blocks: blocks.count }
+    }
+
+    /// Sums over groups.
+    fn group_terms(&self) -> Terms {
+        let mut terms = Terms::default();
+        self.groups.values().for_each(|&(sum, steps)| terms.add(sum, steps));
+        terms
     }
 
     /// Sums over blocks, all of the same length but for what remains of each episode: the shortest
@@ -226,7 +256,7 @@ mod tests {
         let covers = |repeat: u64| {
             let rng = &mut Seed(7).index(repeat).rng();
             let mut sums = PerStep::default();
-            lengths(rng).into_iter().for_each(|steps| sums.add(differences(steps, rng).into_iter()));
+            lengths(rng).into_iter().for_each(|steps| sums.add(None, differences(steps, rng).into_iter()));
             let PerStepMean { mean, ci95, .. } = sums.finish();
             (mean - expected_difference()).abs() <= ci95.unwrap()
         };
@@ -258,7 +288,7 @@ mod tests {
         let mut rng = Seed(1).rng();
         let episodes: Vec<Vec<f64>> = (0..50).map(|i| differences(3 + i % 7, &mut rng)).collect();
         let mut sums = PerStep::default();
-        episodes.iter().for_each(|z| sums.add(z.iter().copied()));
+        episodes.iter().for_each(|z| sums.add(None, z.iter().copied()));
         let steps = episodes.iter().map(Vec::len).sum::<usize>() as f64;
         let total = |z: &Vec<f64>| z.iter().sum::<f64>();
         let mean = episodes.iter().map(total).sum::<f64>() / steps;
@@ -277,7 +307,7 @@ mod tests {
                 .iter()
                 .map(|&steps| {
                     let mut sums = PerStep::default();
-                    sums.add(differences(steps, &mut rng).into_iter());
+                    sums.add(None, differences(steps, &mut rng).into_iter());
                     sums
                 })
                 .collect();
@@ -305,7 +335,7 @@ mod tests {
     fn the_number_of_blocks_follows_the_data() {
         let blocks = |lengths: &[usize]| {
             let mut sums = PerStep::default();
-            lengths.iter().for_each(|&steps| sums.add((0..steps).map(|t| t as f64)));
+            lengths.iter().for_each(|&steps| sums.add(None, (0..steps).map(|t| t as f64)));
             let found = sums.finish();
             (found.blocks, found.ci95.is_some())
         };
@@ -316,5 +346,23 @@ mod tests {
         assert_eq!(blocks(&[1_000_000]), (30, true), "of 32 768 steps");
         assert_eq!(blocks(&[100; 19]), (19, true), "the episodes");
         assert_eq!(blocks(&[100; 20]), (20, true), "the episodes");
+    }
+
+    #[test]
+    fn the_terms_of_grouped_episodes_are_groups() {
+        // Episodes of a group are copies: four groups of five say as much as four episodes.
+        let values = |group: usize| (0..3 + group).map(move |t| (group * t) as f64);
+        let (mut grouped, mut alone) = (PerStep::default(), Terms::default());
+        for group in 0..4 {
+            let name: Arc<str> = group.to_string().into();
+            (0..5).for_each(|_| grouped.add(Some(&name), values(group)));
+            alone.add(values(group).sum(), values(group).count() as u64);
+        }
+        let PerStepMean { mean, ci95, blocks } = grouped.finish();
+        assert_eq!(blocks, 4);
+        assert!((mean - alone.ratio()).abs() < 1e-12 && (ci95.unwrap() - alone.ci95().unwrap()).abs() < 1e-12);
+        // One episode without a group, and groups say nothing.
+        grouped.add(None, values(1));
+        assert_eq!(grouped.finish().blocks, 21);
     }
 }

@@ -12,7 +12,7 @@ use super::ngram::NGram;
 use super::params::LearnParams;
 use super::predictor::{Ensemble, Model, Origin, Predictor};
 use super::recurrent::{NetworkHeader, Recurrent};
-use crate::data::{ActionObservation, Alphabet};
+use crate::data::{ActionObservation, Alphabet, Digest};
 use crate::error::{Error, Result};
 use crate::log::Schema;
 use crate::store;
@@ -121,6 +121,7 @@ impl Model {
             Array::u32s("ngram_symbols", &[symbols.len()], symbols),
             Array::u32s("ngram_counts", &[counts.len()], counts),
         ]);
+        arrays.extend(digest_arrays(&origin.digest));
         arrays.extend(self.latent().iter().flat_map(|latent| latent.arrays()));
         if let Predictor::Recurrent(net) = self.predictor().core() {
             arrays.push(net.array("recurrent"));
@@ -190,9 +191,28 @@ impl Model {
             None => alone,
         };
         let ngram = ngram(&arrays, ngram_length, alphabet.observations().len())?;
-        let origin = Origin { params, episodes, steps, skipped, pairs, pair_counts, encoding, schema: Arc::new(schema) };
+        let (schema, digest) = (Arc::new(schema), Arc::new(read_digest(&arrays)?));
+        let origin = Origin { params, episodes, steps, skipped, pairs, pair_counts, encoding, schema, digest };
         Ok(Model::new(alphabet, origin, ngram, predictor))
     }
+}
+
+/// The arrays of a digest, if it is not empty.
+pub(crate) fn digest_arrays(digest: &Digest) -> Vec<Array> {
+    if digest.is_empty() {
+        return Vec::new();
+    }
+    let (keys, counts) = digest.to_arrays();
+    vec![Array::u64s("episode_keys", &keys), Array::u32s("episode_counts", &[counts.len()], &counts)]
+}
+
+/// The digest of a file; empty if it has none.
+pub(crate) fn read_digest(arrays: &Arrays<'_>) -> Result<Digest> {
+    if !arrays.has("episode_keys") {
+        return Ok(Digest::default());
+    }
+    Digest::from_arrays(&arrays.u64s("episode_keys")?, &arrays.u32s("episode_counts")?)
+        .ok_or_else(|| arrays.damaged("the hashes of its episodes are not in order"))
 }
 
 fn mixture_header(mixture: &Mixture) -> MixtureHeader {

@@ -8,7 +8,7 @@ use super::mixture::{Mixture, Part};
 use super::ngram::NGram;
 use super::params::{LearnParams, Weighting};
 use super::recurrent::Recurrent;
-use crate::data::{Action, ActionObservation, Alphabet, Fingerprints, Observation, ObservationSymbol};
+use crate::data::{Action, ActionObservation, Alphabet, Digest, Fingerprints, Observation, ObservationSymbol};
 use crate::error::Result;
 use crate::log::Schema;
 
@@ -70,6 +70,8 @@ pub struct Origin {
     pub encoding: Option<String>,
     /// What the columns of the logs meant, with the cells of measured ones.
     pub schema: Arc<Schema>,
+    /// Which episodes of the logs it was learned from; empty where that is not known.
+    pub digest: Arc<Digest>,
 }
 
 /// A learned model. It carries its alphabet and parameters and no reference to its training data.
@@ -252,6 +254,20 @@ impl Model {
     pub fn with_schema(mut self, schema: Arc<Schema>) -> Model {
         self.origin.schema = schema;
         self
+    }
+
+    /// The model with another [`digest`](Origin::digest).
+    pub fn with_digest(mut self, digest: Digest) -> Model {
+        self.origin.digest = Arc::new(digest);
+        self
+    }
+
+    /// The model with what another one, which it goes on from, knows of its tables and episodes, and
+    /// with these further episodes.
+    pub fn continuing(self, earlier: &Model, more: &Digest) -> Model {
+        let mut digest = (*earlier.origin.digest).clone();
+        digest.merge(more);
+        self.with_schema(earlier.origin.schema.clone()).with_digest(digest)
     }
 
     /// With another weight of the n-gram in predictions.

@@ -5,6 +5,7 @@ use rayon::prelude::*;
 
 use crate::data::{Action, Alphabet, End, Trajectory};
 use crate::error::{Error, Result};
+use crate::log::FIRST_ACTION;
 use crate::system::Filter;
 
 /// Episodes that one task tracks.
@@ -24,6 +25,10 @@ pub struct Steps {
     starts: Vec<usize>,
     rows: usize,
     actions: usize,
+    /// Whether each action could be taken in the state of each row; `None` if all could in all.
+    allowed: Option<Vec<bool>>,
+    /// Whether the logs say which actions were available.
+    is_restricted: bool,
 }
 
 /// One step.
@@ -41,14 +46,19 @@ pub struct Step {
 }
 
 impl Steps {
-    /// The steps of episodes over that alphabet. Every step must have a reward.
+    /// The steps of episodes over that alphabet. Every step must have a reward, but for a first one
+    /// that nobody chose ([`FIRST_ACTION`]).
     pub fn of(alphabet: &Alphabet, episodes: &[Trajectory]) -> Result<Steps> {
         let count = episodes.iter().map(|z| z.steps.len()).sum();
-        let mut steps = Steps { list: Vec::with_capacity(count), starts: Vec::new(), rows: 0, actions: alphabet.actions().len() };
+        let actions = alphabet.actions().len();
+        let mut steps =
+            Steps { list: Vec::with_capacity(count), starts: Vec::new(), rows: 0, actions, allowed: None, is_restricted: false };
+        let given = alphabet.action(FIRST_ACTION);
         for (i, z) in episodes.iter().enumerate() {
             steps.starts.push(steps.rows);
             for (t, ao) in z.steps.iter().enumerate() {
-                let Some(reward) = z.rewards.get(t).copied().flatten() else {
+                let nobody_chose = || (t == 0 && Some(ao.action) == given).then_some(0.0);
+                let Some(reward) = z.rewards.get(t).copied().flatten().or_else(nobody_chose) else {
                     return Err(Error::MissingReward { episode: i + 1, step: t + 1 });
                 };
                 if reward.is_nan() || reward.abs() > LARGEST_REWARD {
@@ -59,6 +69,11 @@ impl Steps {
                 steps.list.push(Step { row: steps.rows + t, action: ao.action, reward, terminal });
             }
             steps.rows += z.steps.len() + 1;
+        }
+        let given = given.filter(|&given| is_first_only(given, episodes));
+        steps.is_restricted = episodes.iter().any(|z| !z.about.available.is_empty());
+        if steps.is_restricted || given.is_some() {
+            steps.allowed = Some(allowed(episodes, actions, given));
         }
         if steps.list.is_empty() {
             return Err(Error::NoSteps);
@@ -95,6 +110,16 @@ impl Steps {
         episodes
     }
 
+    /// Whether an action could be taken in the state of a row, as far as the logs say so.
+    pub fn allows(&self, row: usize, a: Action) -> bool {
+        self.allowed.as_ref().is_none_or(|allowed| allowed[row * self.actions + a.index()])
+    }
+
+    /// Whether the logs say that some actions could not be taken.
+    pub fn are_restricted(&self) -> bool {
+        self.is_restricted
+    }
+
     /// Number of states.
     pub fn rows(&self) -> usize {
         self.rows
@@ -104,6 +129,58 @@ impl Steps {
     pub fn actions(&self) -> usize {
         self.actions
     }
+}
+
+/// The actions that count after the last step of an episode, where it is not known which are
+/// available: those that were in every step of the logs, because others may promise what cannot be
+/// done. If there are none, those of the last step do.
+pub(super) struct AfterLast {
+    always: Vec<Action>,
+}
+
+impl AfterLast {
+    /// `first` is the action of first steps that nobody chooses.
+    pub(super) fn of(episodes: &[Trajectory], actions: usize, first: Option<Action>) -> AfterLast {
+        let mut always: Vec<Action> = (0..actions as u32).map(Action).filter(|a| Some(*a) != first).collect();
+        let sets = episodes.iter().flat_map(|z| z.about.available.iter().flatten());
+        for set in sets.filter(|set| first.is_none() || set.first() != first.as_ref()) {
+            always.retain(|a| set.contains(a));
+        }
+        AfterLast { always }
+    }
+
+    /// The actions that are available before step t, or after the last one; `None` for all.
+    pub(super) fn available<'a>(&'a self, z: &'a Trajectory, t: usize) -> Option<&'a [Action]> {
+        match z.about.available_at(t) {
+            None if t < z.steps.len() || z.about.available.is_empty() => None,
+            None if self.always.is_empty() => z.about.available_at(t.saturating_sub(1)),
+            None => Some(&self.always),
+            given => given,
+        }
+    }
+}
+
+/// Whether each action could be taken, row by row.
+fn allowed(episodes: &[Trajectory], actions: usize, first: Option<Action>) -> Vec<bool> {
+    let after_last = AfterLast::of(episodes, actions, first);
+    let mut allowed = Vec::new();
+    for z in episodes {
+        for t in 0..=z.steps.len() {
+            let set = after_last.available(z, t);
+            let could = |a: Action| match first {
+                Some(first) if t == 0 => a == first,
+                _ => Some(a) != first && set.is_none_or(|set| set.contains(&a)),
+            };
+            allowed.extend((0..actions as u32).map(|a| could(Action(a))));
+        }
+    }
+    allowed
+}
+
+/// Whether an action is that of every first step, and of no other.
+fn is_first_only(a: Action, episodes: &[Trajectory]) -> bool {
+    let mut steps = episodes.iter().flat_map(|z| z.steps.iter().enumerate());
+    steps.all(|(t, ao)| (ao.action == a) == (t == 0))
 }
 
 /// The states of a filter, by rows.
@@ -125,8 +202,11 @@ impl States {
             for z in episodes {
                 filter.reset();
                 push(filter.state());
-                for &ao in &z.steps {
-                    filter.observe(ao);
+                for (t, &ao) in z.steps.iter().enumerate() {
+                    match z.about.partial_at(t) {
+                        Some(pattern) => filter.observe_partial(ao.action, pattern),
+                        None => filter.observe(ao),
+                    }
                     push(filter.state());
                 }
             }

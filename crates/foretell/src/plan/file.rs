@@ -12,7 +12,7 @@ use super::window::{Recent, WindowArrays, WindowQ};
 use crate::data::{Action, Alphabet};
 use crate::error::{Error, Result};
 use crate::log::Schema;
-use crate::model::Model;
+use crate::model::{Model, digest_arrays, read_digest};
 use crate::pomdp::solve::AlphaVector;
 use crate::store;
 use crate::store::tensors::{self, Array, Arrays, Kind};
@@ -71,6 +71,7 @@ impl Plan {
             arrays.push(Array::u32s("vector_actions", &[actions.len()], &actions));
             arrays.push(Array::f64s("vectors", &[actions.len(), first.values.len()], &values));
         }
+        arrays.extend(digest_arrays(&self.digest));
         if let Some(model) = &self.model {
             arrays.push(Array::bytes("model", model.to_bytes()));
         }
@@ -103,7 +104,8 @@ impl Plan {
             (Planner::Qmdp | Planner::FastInformed | Planner::PointBased, _, None) => Q::Vectors(read_vectors(&arrays)?),
             _ => return Err(mismatch()),
         };
-        let plan = Plan { params, alphabet, model, encoding, schema: Arc::new(schema), q: Arc::new(q), stopped: None };
+        let digest = Arc::new(read_digest(&arrays)?);
+        let plan = Plan { params, alphabet, model, encoding, schema: Arc::new(schema), digest, q: Arc::new(q), stopped: None };
         if plan.is_whole() { Ok(plan) } else { Err(mismatch()) }
     }
 

@@ -2,8 +2,9 @@
 //! round.
 //!
 //! Q̂_k is fitted to r + γ max_a' Q̂_{k−1}(s', a') over all steps (s, a, r, s'), from Q̂_0 = 0. The
-//! value after a step that terminated its episode is 0. After a truncated episode the value of its
-//! last state counts.
+//! maximum is over the actions that could be taken in s', where the logs say which. The value after
+//! a step that terminated its episode is 0. After a truncated episode the value of its last state
+//! counts.
 
 use serde::Serialize;
 
@@ -104,7 +105,10 @@ impl<'s, A: Approximator> FittedQ<'s, A> {
             self.approximator.q(a, &mut q);
             let both = self.values.iter_mut().zip(&q);
             match self.choice {
-                Choice::Best => both.for_each(|(value, q)| *value = value.max(*q)),
+                Choice::Best => {
+                    let allowed = both.enumerate().filter(|(row, _)| self.steps.allows(*row, a));
+                    allowed.for_each(|(_, (value, q))| *value = value.max(*q));
+                }
                 Choice::Given(actions) => both.zip(actions).filter(|(_, b)| **b == a).for_each(|((value, q), _)| *value = *q),
             }
         }
@@ -254,6 +258,23 @@ mod tests {
         let mut fitted = FittedQ::new(&steps, table(&steps, &episodes), DISCOUNT);
         let ones = vec![1.0; steps.list().len()];
         compare(&mut fitted, &episodes, &ones, |_, q| q.into_iter().fold(f64::NEG_INFINITY, f64::max));
+    }
+
+    #[test]
+    fn only_actions_that_could_be_taken_count() {
+        // In odd states only the first action is available, also after the last step.
+        let mut episodes = episodes();
+        for z in &mut episodes {
+            let set = |s: usize| Some(if s % 2 == 1 { [Action(0)].into() } else { [Action(0), Action(1)].into() });
+            z.about.available = states(z).map(set).collect();
+        }
+        let steps = steps(&episodes);
+        let mut fitted = FittedQ::new(&steps, table(&steps, &episodes), DISCOUNT);
+        let ones = vec![1.0; steps.list().len()];
+        let value = |s: usize, q: [f64; ACTIONS]| if s % 2 == 1 { q[0] } else { q[0].max(q[1]) };
+        compare(&mut fitted, &episodes, &ones, value);
+        let differs = |s: usize| s % 2 == 1 && fitted.approximator.q[s][1] > fitted.approximator.q[s][0];
+        assert!((0..STATES).any(differs), "otherwise the maximum over all would be the same: {:?}", fitted.approximator.q);
     }
 
     #[test]

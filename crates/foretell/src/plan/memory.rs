@@ -3,7 +3,7 @@
 //! Observations are categories, not numbers. Each has a code: a unit vector where there are few of
 //! them, otherwise a random vector, so that a tree can separate any of them in a few splits.
 
-use crate::data::{ActionObservation, Alphabet, Fingerprints};
+use crate::data::{Action, ActionObservation, Alphabet, Fingerprints};
 use crate::model::{Columns, Projection};
 use crate::rng::Seed;
 use crate::system::{Filter, Track};
@@ -113,6 +113,13 @@ impl<F: Filter> Track for WithLast<F> {
         self.refresh();
         let inner = self.inner.state().len();
         self.codes.write(ao, &mut self.state[inner..]);
+    }
+
+    fn observe_partial(&mut self, a: Action, pattern: &str) {
+        self.inner.observe_partial(a, pattern);
+        self.refresh();
+        let inner = self.inner.state().len();
+        self.state[inner..].fill(0.0);
     }
 }
 

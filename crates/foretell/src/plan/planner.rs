@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::comparison::Comparison;
-use super::experience::{States, Steps};
+use super::experience::{AfterLast, States, Steps};
 use super::fitted_q::{FittedQ, Round};
 use super::memory::{LastObservations, WithLast};
 use super::q::{Q, QFit};
@@ -15,9 +15,9 @@ use super::translated::Dictionary;
 use super::tree_q::{Ensembles, Structure, TreeFit};
 use super::visits::Visits;
 use super::window::{Recent, WindowFit, WindowQ};
-use crate::data::{Action, Alphabet, End, Trajectory};
+use crate::data::{Action, Alphabet, Digest, End, Trajectory};
 use crate::error::{Error, Result};
-use crate::log::{Logs, Schema};
+use crate::log::{FIRST_ACTION, Logs, Schema};
 use crate::math::Mean;
 use crate::model::{Latent, Model, PredictiveState};
 use crate::parameters;
@@ -53,7 +53,8 @@ pub enum StateKind {
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Planner {
     /// Point-based planning if the model is refined, its POMDP predicts the logs better than the
-    /// last steps do, and its states determine rewards; otherwise fitted-Q with the linear model
+    /// last steps do, its states determine rewards, and the logs do not say that actions were
+    /// unavailable; otherwise fitted-Q with the linear model
     Auto,
     /// Fitted-Q on the logs, as in the paper
     FittedQ,
@@ -188,6 +189,8 @@ pub struct Plan {
     pub(super) encoding: Option<String>,
     /// What the columns of the logs meant.
     pub(super) schema: Arc<Schema>,
+    /// Which episodes it was planned on, and its model was learned from.
+    pub(super) digest: Arc<Digest>,
     pub(super) q: Arc<Q>,
     /// `None` in a plan read from a file.
     pub(super) stopped: Option<StopReason>,
@@ -215,6 +218,13 @@ pub fn plan(model: &Model, logs: &Logs, params: &PlanParams, progress: &mut dyn 
 /// [`plan`] on logged episodes over the model's alphabet.
 pub fn plan_on(model: &Model, episodes: &[Trajectory], params: &PlanParams, progress: &mut dyn FnMut(Round)) -> Result<Plan> {
     params.validate()?;
+    let mut digest = Digest::of(model.alphabet(), episodes);
+    digest.merge(&model.origin().digest);
+    let plan = planned(model, episodes, params, progress)?;
+    Ok(Plan { digest: Arc::new(digest), ..plan })
+}
+
+fn planned(model: &Model, episodes: &[Trajectory], params: &PlanParams, progress: &mut dyn FnMut(Round)) -> Result<Plan> {
     let model = &model.clone().without_ensemble().without_mixture();
     let left_open = params.planner == Planner::Auto;
     let planner = if left_open { suited(model, episodes, params.window) } else { params.planner };
@@ -235,6 +245,9 @@ pub fn plan_on(model: &Model, episodes: &[Trajectory], params: &PlanParams, prog
 
 /// Chooses the planner for a model.
 fn suited(model: &Model, episodes: &[Trajectory], window: usize) -> Planner {
+    if episodes.iter().any(|z| !z.about.available.is_empty()) {
+        return Planner::FittedQ; // solvers assume that all actions are available
+    }
     if model.latent().is_none_or(|latent| !latent.pomdp.has_rewards() || latent.forgets_rewards()) {
         return Planner::FittedQ;
     }
@@ -349,6 +362,7 @@ impl Plan {
             schema: model.origin().schema.clone(),
             model: (params.state != StateKind::Last).then(|| Arc::new(model.clone())),
             params,
+            digest: Arc::default(),
             q: Arc::new(q),
             stopped: Some(stopped),
         }
@@ -384,19 +398,32 @@ impl Plan {
         &self.schema
     }
 
+    /// Which episodes it was planned on, and its model was learned from; empty where that is not
+    /// known.
+    pub fn digest(&self) -> &Digest {
+        &self.digest
+    }
+
     /// Its states along episodes over its alphabet.
     pub fn states(&self, episodes: &[Trajectory]) -> States {
         States::track(episodes, || self.filter())
     }
 
-    /// The action it takes in each of these states.
+    /// The action it takes in each of these states: the best of those that were available there.
     pub fn actions(&self, episodes: &[Trajectory]) -> Vec<Action> {
+        let after_last = AfterLast::of(episodes, self.alphabet.actions().len(), self.first_action());
         let actions = |z: &Trajectory| {
             let mut policy = self.policy();
-            let mut actions = vec![policy.best()];
-            for &ao in &z.steps {
-                policy.observe(ao);
-                actions.push(policy.best());
+            let best = |policy: &Greedy, t: usize| {
+                after_last.available(z, t).and_then(|set| policy.best_among(set)).unwrap_or_else(|| policy.best())
+            };
+            let mut actions = vec![best(&policy, 0)];
+            for (t, &ao) in z.steps.iter().enumerate() {
+                match z.about.partial_at(t) {
+                    Some(pattern) => policy.observe_partial(ao.action, pattern),
+                    None => policy.observe(ao),
+                }
+                actions.push(best(&policy, t + 1));
             }
             actions
         };
@@ -410,7 +437,21 @@ impl Plan {
     /// The policy that takes the best action.
     pub fn policy(&self) -> Greedy {
         let past = self.q.table().map(WindowQ::start).unwrap_or_default();
-        Greedy { q: self.q.clone(), filter: self.filter(), past, actions: self.alphabet.actions().len() }
+        Greedy {
+            q: self.q.clone(),
+            filter: self.filter(),
+            past,
+            actions: self.alphabet.actions().len(),
+            first: self.first_action(),
+            is_start: true,
+            solved: self.model.clone().filter(|_| self.q.vectors().is_some()).map(|model| (model, self.params.discount)),
+        }
+    }
+
+    /// The action of first steps that nobody chooses: they only show what was seen before the first
+    /// action, in tables whose observations were shifted.
+    pub fn first_action(&self) -> Option<Action> {
+        self.schema.shift_observation.then(|| self.alphabet.action(FIRST_ACTION)).flatten()
     }
 
     /// Returns a function that makes such policies for a system with another alphabet. Symbols are

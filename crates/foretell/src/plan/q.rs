@@ -5,6 +5,7 @@ use super::tree_q::{TreeFit, TreeQ};
 use super::window::{RecentPast, WindowFit, WindowQ};
 use crate::data::Action;
 use crate::math::dot;
+use crate::model::Model;
 use crate::pomdp::solve::AlphaVector;
 use crate::trees::Targets;
 
@@ -63,6 +64,27 @@ impl Q {
                 values
             }
         }
+    }
+}
+
+impl Q {
+    /// Σ_s b(s) R(s, a) + γ Σ_o max_α αᵀb'_o, where b'_o is the belief after o times P(o ‖ a): the
+    /// value of one action, and of the vectors afterwards. −∞ if there are no vectors or no POMDP.
+    pub(super) fn looking_ahead(&self, model: &Model, discount: f64, belief: &[f64], a: Action) -> f64 {
+        let (Some(vectors), Some(latent)) = (self.vectors(), model.latent()) else { return f64::NEG_INFINITY };
+        let pomdp = &latent.pomdp;
+        let symbols = pomdp.alphabet().observations().len();
+        let (mut next, mut earned) = (vec![0.0; belief.len()], 0.0);
+        for (s, b) in belief.iter().enumerate().filter(|(_, b)| **b > 0.0) {
+            earned += b * pomdp.expected_reward(a, s);
+            pomdp.transitions(a, s).for_each(|(to, p)| next[to] += b * p);
+        }
+        let mut after = vec![vec![0.0; belief.len()]; symbols];
+        for (s, p) in next.iter().enumerate().filter(|(s, p)| **p > 0.0 && !pomdp.is_terminal(*s)) {
+            pomdp.emissions(a, s).for_each(|(o, q)| after[o.index()][s] += p * q);
+        }
+        let best = |b: &Vec<f64>| vectors.iter().map(|v| dot(&v.values, b)).fold(f64::NEG_INFINITY, f64::max);
+        earned + discount * after.iter().filter(|b| b.iter().any(|x| *x > 0.0)).map(best).sum::<f64>()
     }
 }
 

@@ -1,7 +1,7 @@
 //! The exact filter of a finite POMDP.
 
 use super::Pomdp;
-use crate::data::{Action, ActionObservation};
+use crate::data::{Action, ActionObservation, Observation};
 use crate::system::{Filter, Predict, Track};
 
 /// The probability of every state given the history, b(s) = P(s | h). Every update borrows the
@@ -52,6 +52,26 @@ impl BeliefState {
             for (s, (b, p)) in self.state.iter_mut().zip(&self.next).enumerate() {
                 *b = if *p > 0.0 { p * pomdp.emissions.probability(pomdp.index(a, s), o) / total } else { 0.0 };
             }
+        } else {
+            self.lost += 1;
+            self.fall_back(pomdp);
+        }
+        total
+    }
+
+    /// Takes an action into account whose observation is one of `among`, and returns the probability
+    /// of that, Σ_o P(o ‖ a). As in [`update`](Self::update), the model is refuted if that is 0.
+    pub fn update_among(&mut self, pomdp: &Pomdp, a: Action, among: &[Observation]) -> f64 {
+        predict(pomdp, &self.state, a, &mut self.next);
+        let emitted = |s: usize| {
+            let row = pomdp.index(a, s);
+            among.iter().map(|o| pomdp.emissions.probability(row, o.index())).sum::<f64>()
+        };
+        let joint = |(s, &p): (usize, &f64)| if p > 0.0 { p * emitted(s) } else { 0.0 };
+        let joint: Vec<f64> = self.next.iter().enumerate().map(joint).collect();
+        let total: f64 = joint.iter().sum();
+        if total > 0.0 {
+            self.state.iter_mut().zip(joint).for_each(|(b, p)| *b = p / total);
         } else {
             self.lost += 1;
             self.fall_back(pomdp);
@@ -159,6 +179,10 @@ impl Track for Belief<'_> {
 
     fn observe(&mut self, ao: ActionObservation) {
         self.belief.update(self.pomdp, ao);
+    }
+
+    fn observe_partial(&mut self, a: Action, pattern: &str) {
+        self.belief.update_among(self.pomdp, a, &self.pomdp.alphabet().agreeing(pattern));
     }
 }
 

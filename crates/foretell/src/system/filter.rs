@@ -1,6 +1,6 @@
 //! Filters: they follow an episode step by step, keep a state, and predict.
 
-use crate::data::{Action, ActionObservation};
+use crate::data::{Action, ActionObservation, Observation};
 
 /// Follows an episode.
 pub trait Track {
@@ -8,6 +8,12 @@ pub trait Track {
     fn reset(&mut self);
     /// Takes one step into account.
     fn observe(&mut self, ao: ActionObservation);
+    /// Takes a step into account of whose observation only some parts are known: its name with `?`
+    /// for those that are missing ([`Alphabet::agreeing`](crate::data::Alphabet::agreeing)). A
+    /// filter that cannot use the rest takes the whole observation as missing.
+    fn observe_partial(&mut self, a: Action, _pattern: &str) {
+        self.observe(ActionObservation { action: a, observation: Observation::MISSING });
+    }
 }
 
 /// Keeps a state as a vector of numbers.
@@ -39,6 +45,10 @@ impl<F: Track + ?Sized> Track for Box<F> {
 
     fn observe(&mut self, ao: ActionObservation) {
         (**self).observe(ao);
+    }
+
+    fn observe_partial(&mut self, a: Action, pattern: &str) {
+        (**self).observe_partial(a, pattern);
     }
 }
 

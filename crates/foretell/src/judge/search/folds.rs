@@ -1,6 +1,9 @@
 //! Logs in K parts: each is held out in turn, and the others are learned from.
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
+use rustc_hash::FxHashMap;
 
 use crate::data::{Action, ActionObservation, Alphabet, Episodes, Fingerprints, Observation, Translation};
 use crate::error::{Error, Result};
@@ -72,7 +75,8 @@ pub enum Held {
 
 impl Folds {
     /// Reads logs into `parts` parts of the same number of episodes, drawn with the seed of
-    /// `params`.
+    /// `params`. Where episodes have groups, those of a group are in one part, and parts have the same
+    /// number of groups.
     pub fn read(logs: &Logs, params: &LearnParams, parts: usize) -> Result<Folds> {
         if parts < 2 {
             return Err(Error::parameter("folds", parts, "must be at least 2"));
@@ -82,13 +86,21 @@ impl Folds {
         let (mut episodes, mut steps) = (0, 0);
         let mut draw = Draw::new(Seed(params.seed).stream("folds"), parts);
         let mut is_cut = false;
+        let (mut groups, mut units): (FxHashMap<Arc<str>, usize>, u64) = Default::default();
         for z in reader.by_ref() {
             let z = z?;
             if steps + z.steps.len() as u64 > MOST_STEPS && episodes > 0 {
                 is_cut = true;
                 break;
             }
-            let part = &mut batches[draw.next()];
+            let mut drawn = || {
+                units += 1;
+                draw.next()
+            };
+            let part = &mut batches[match &z.about.group {
+                Some(group) => *groups.entry(group.clone()).or_insert_with(drawn),
+                None => drawn(),
+            }];
             if part.last().is_none_or(Episodes::is_full) {
                 part.push(empty_batch(params.weighting));
             }
@@ -99,6 +111,10 @@ impl Folds {
         let (skipped, alphabet) = (reader.skipped(), reader.into_alphabet());
         if steps == 0 {
             return Err(Error::NoSteps);
+        }
+        if !groups.is_empty() && units < parts as u64 {
+            let problem = format!("groups of episodes in the logs: {units}, too few to hold out one of {parts} parts of them");
+            return Err(Error::data(problem, "give more groups, fewer folds, or no `group`"));
         }
         if episodes < 2 * parts as u64 {
             let problem = format!("episodes in the logs: {episodes}, too few to hold out one of {parts} parts of them");
@@ -233,9 +249,13 @@ impl Fold {
         let alphabet = alphabet_of(all, &pairs);
         let names = Translation::between(all, &alphabet);
         // A symbol that is held out alone is beyond the alphabet.
+        let own_observation = |o: Observation| match o.is_missing() {
+            true => o,
+            false => names.observation(o).unwrap_or(Observation::UNKNOWN),
+        };
         let own = |ao: ActionObservation| ActionObservation {
             action: names.action(ao.action).unwrap_or(Action(u32::MAX)),
-            observation: names.observation(ao.observation).unwrap_or(Observation::UNKNOWN),
+            observation: own_observation(ao.observation),
         };
         let own_pairs: Vec<ActionObservation> = pairs.iter().map(|&ao| own(ao)).collect();
         let mut counter = Counter::new(training.counter.length());

@@ -168,6 +168,7 @@ impl FoldLearner<'_> {
             pair_counts: fold.pair_counts.clone(),
             encoding: None,
             schema: Default::default(),
+            digest: Default::default(),
         };
         ranked.model(d, fold.alphabet.clone(), origin, no_ngram())
     }

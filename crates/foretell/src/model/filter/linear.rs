@@ -1,6 +1,6 @@
 //! The predictive state c_t of a linear model.
 
-use crate::data::{Action, ActionObservation};
+use crate::data::{Action, ActionObservation, Observation};
 use crate::math::{dot, multiply};
 use crate::model::linear::Linear;
 use crate::model::predictor::Frequencies;
@@ -58,6 +58,15 @@ impl LinearState {
         let mut sum = vec![0.0; self.c.len()];
         for slot in linear.slots(a) {
             sum.iter_mut().zip(multiply(linear.operator_at(slot), &self.c)).for_each(|(s, x)| *s += x);
+        }
+        self.settle(linear, sum, LOST * share(frequencies, a), None);
+    }
+
+    /// c ↦ Σ_{o ∈ among} C_ao c, normalised.
+    pub(super) fn observe_among(&mut self, linear: &Linear, frequencies: &Frequencies, a: Action, among: &[Observation]) {
+        let mut sum = vec![0.0; self.c.len()];
+        for operator in among.iter().filter_map(|&observation| linear.operator(ActionObservation { action: a, observation })) {
+            sum.iter_mut().zip(multiply(operator, &self.c)).for_each(|(s, x)| *s += x);
         }
         self.settle(linear, sum, LOST * share(frequencies, a), None);
     }

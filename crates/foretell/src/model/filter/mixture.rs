@@ -4,7 +4,7 @@ use super::latent;
 use super::linear::LinearState;
 use super::ngram;
 use super::recurrent::RecurrentState;
-use crate::data::{Action, ActionObservation};
+use crate::data::{Action, ActionObservation, Observation};
 use crate::model::linear::Linear;
 use crate::model::mixture::{Member, Mixture, Part};
 use crate::model::ngram::Past;
@@ -120,7 +120,13 @@ impl Blend {
 
     /// Takes the observation of the action predicted last into account in the weights.
     pub(super) fn weigh(&mut self, mixture: &Mixture, symbols: usize, ao: ActionObservation) {
-        let of_member = self.predictions.chunks_exact(symbols).map(|p| p[ao.observation.index()]);
+        self.weigh_among(mixture, symbols, &[ao.observation]);
+    }
+
+    /// The same where the observation is one of `among`.
+    pub(super) fn weigh_among(&mut self, mixture: &Mixture, symbols: usize, among: &[Observation]) {
+        let probability = |p: &[f64]| among.iter().map(|o| p[o.index()]).sum::<f64>();
+        let of_member = self.predictions.chunks_exact(symbols).map(probability);
         for (evidence, p) in self.evidence.iter_mut().zip(of_member) {
             *evidence = mixture.memory * (*evidence + p.max(LEAST_PROBABILITY).ln());
         }
@@ -135,6 +141,18 @@ impl Blend {
                 belief.update(pomdp, ao);
             }
             MemberState::Recurrent(state, net) => state.observe(net, model.frequencies(), ao),
+        });
+    }
+
+    /// The same for an action whose observation is one of `among`.
+    pub(super) fn observe_among(&mut self, model: &Model, mixture: &Mixture, a: Action, among: &[Observation]) {
+        self.action = None;
+        self.each_state(model, mixture, |state| match state {
+            MemberState::Linear(state, linear) => state.observe_among(linear, model.frequencies(), a, among),
+            MemberState::Pomdp(belief, pomdp) => {
+                belief.update_among(pomdp, a, among);
+            }
+            MemberState::Recurrent(state, net) => state.observe_among(net, model.frequencies(), a, among),
         });
     }
 

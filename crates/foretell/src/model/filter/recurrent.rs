@@ -70,13 +70,23 @@ impl RecurrentState {
     /// expectation of that, given that the episode goes on. `None` is an action of the logging
     /// policy.
     pub(super) fn miss(&mut self, net: &Recurrent, frequencies: &Frequencies, a: Option<Action>) {
+        self.expect(net, frequencies, a, |o| !net.is_terminal(o));
+    }
+
+    /// The same where the observation is one of `among`, in ascending order.
+    pub(super) fn observe_among(&mut self, net: &Recurrent, frequencies: &Frequencies, a: Action, among: &[Observation]) {
+        self.expect(net, frequencies, Some(a), |o| among.binary_search(&Observation(o as u32)).is_ok());
+    }
+
+    /// Adds to the next input the expectation of what the observations for which `may_be` is true
+    /// add to it.
+    fn expect(&mut self, net: &Recurrent, frequencies: &Frequencies, a: Option<Action>, may_be: impl Fn(usize) -> bool) {
         self.advance(net, frequencies, a);
         self.expected.resize(net.choices.symbols(), 0.0);
         net.probabilities(&self.next, &mut self.scratch, &mut self.expected);
-        let goes_on = |(o, p): (usize, &f64)| if net.is_terminal(o) { 0.0 } else { *p };
-        let total: f64 = self.expected.iter().enumerate().map(goes_on).sum();
+        let total: f64 = self.expected.iter().enumerate().map(|(o, p)| if may_be(o) { *p } else { 0.0 }).sum();
         self.last.fill(0.0);
-        for (o, &p) in self.expected.iter().enumerate().filter(|(o, _)| !net.is_terminal(*o)) {
+        for (o, &p) in self.expected.iter().enumerate().filter(|(o, _)| may_be(*o)) {
             net.add_observation(Observation(o as u32), (p / total.max(f64::MIN_POSITIVE)) as f32, &mut self.last);
         }
         self.h.copy_from_slice(&self.next);

@@ -138,6 +138,39 @@ impl State {
         self.miss(model, a);
     }
 
+    /// Updates the state by an action whose observation is one of `among`, in ascending order: those
+    /// that agree with the parts of it that are known. The episode continues.
+    ///
+    /// Latent states are conditioned on the set exactly, a linear state is updated by the sum of
+    /// operators, and a network reads the expectation over the set. An n-gram takes the context as
+    /// unknown.
+    pub fn observe_among(&mut self, model: &Model, a: Action, among: &[Observation]) {
+        let symbols = self.probabilities.len();
+        if !model.knows(a) || among.is_empty() || among.iter().any(|o| o.index() >= symbols) {
+            return self.observe_missing(model, a);
+        }
+        self.each_other(model, |other, model| other.observe_among(model, a, among));
+        if model.mixture().is_some_and(|mixture| mixture.memory > 0.0) {
+            self.predict_members(model, a);
+        }
+        if let (Some(blend), Some(mixture)) = (&mut self.blend, model.mixture()) {
+            if mixture.memory > 0.0 {
+                blend.weigh_among(mixture, symbols, among);
+            }
+            blend.observe_among(model, mixture, a, among);
+        }
+        self.past.push_gap();
+        match (&mut self.kind, model.predictor().core()) {
+            (Kind::NGram, Predictor::NGram) => {}
+            (Kind::Linear(state), Predictor::Linear(linear)) => state.observe_among(linear, model.frequencies(), a, among),
+            (Kind::Latent(belief), Predictor::Latent(latent)) => {
+                belief.update_among(&latent.pomdp, a, among);
+            }
+            (Kind::Recurrent(state), Predictor::Recurrent(net)) => state.observe_among(net, model.frequencies(), a, among),
+            _ => other_model(),
+        }
+    }
+
     /// The state as numbers: the predictive state, the belief over latent states, or the units of a
     /// recurrent network. Empty for an n-gram.
     pub fn as_slice(&self) -> &[f64] {
@@ -307,6 +340,15 @@ impl<M: Deref<Target = Model> + Clone> PredictiveState<M> {
         self.state.observe_missing(&self.model, a);
     }
 
+    /// Updates the state by an action whose observation is one of `among`, in ascending order, and
+    /// returns the probability of that, Σ_o P(o ‖ a).
+    pub fn update_among(&mut self, a: Action, among: &[Observation]) -> f64 {
+        let p = self.predict(a);
+        let given = among.iter().filter_map(|o| p.get(o.index())).sum();
+        self.state.observe_among(&self.model, a, among);
+        given
+    }
+
     /// P(o_1 … o_n ‖ a_1 … a_n) from here on, by the chain rule over [`predict`](Self::predict): a
     /// proper distribution.
     pub fn probability_of(&self, test: &[ActionObservation]) -> f64 {
@@ -371,6 +413,11 @@ impl<M: Deref<Target = Model>> Track for PredictiveState<M> {
 
     fn observe(&mut self, ao: ActionObservation) {
         self.state.observe(&self.model, ao);
+    }
+
+    fn observe_partial(&mut self, a: Action, pattern: &str) {
+        let among = self.model.alphabet().agreeing(pattern);
+        self.state.observe_among(&self.model, a, &among);
     }
 }
 
