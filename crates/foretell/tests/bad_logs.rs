@@ -2,17 +2,42 @@
 //! reader panic.
 #![cfg(feature = "parquet")]
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use foretell::{Alphabet, End, Logs, OnBadEpisode, ReadOptions, Trajectory, Writer};
+use foretell::{Alphabet, End, Error, Logs, OnBadEpisode, ReadOptions, Schema, Trajectory, Writer};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
 const HEAD: &str = "episode_id,step,action,observation,reward,terminated,truncated\n";
+
+/// Name and content of a file, and the schema that it is read with.
+const MALFORMED_WITH_SCHEMA: &[(&str, &[u8], &str)] = &[
+    ("no_such_column.csv", b"user,a,o\nann,N,wall\n", r#"{"episode": "usr"}"#),
+    ("sort_missing.csv", b"ep,day,a,o\n1,2,N,wall\n1,,N,wall\n", r#"{"sort": "day"}"#),
+    ("sort_nowhere.csv", b"ep,a,o\n1,N,wall\n", r#"{"sort": "day"}"#),
+    ("measured_text.csv", b"a,speed\nN,1.5\nN,fast\n", r#"{"observation": "speed", "bins": {"speed": "2"}}"#),
+    ("bins_nowhere.csv", b"a,o\nN,1.5\n", r#"{"bins": {"sped": "2"}}"#),
+    ("not_a_time.csv", b"id,when,o\n1,2024-01-01,x\n1,soon,x\n", r#"{"episode": "id", "action": "none", "elapsed": "when"}"#),
+    ("descending.csv", b"id,years,o\n1,0,x\n", r#"{"action": "none", "elapsed": "years", "elapsed_bins": ["1y", "3m"]}"#),
+    ("unit.csv", b"id,years,o\n1,0,x\n", r#"{"action": "none", "elapsed": "years", "elapsed_bins": ["3q"]}"#),
+    ("not_wide.csv", b"id,m1\n1,x\n", r#"{"action": "none", "wide": "m_*"}"#),
+    ("wide_name.csv", b"observation,m1,m2\n1,x,y\n", r#"{"action": "none", "wide": "m*"}"#),
+    ("unavailable.csv", b"a,o,can\nN,x,N;S\nE,x,N;S\n", r#"{"available": "can"}"#),
+    ("available_flag.csv", b"a,o,available_N,available_S\nN,x,1,2\n", "{}"),
+    ("no_group.csv", b"ep,school,a,o\n1,A,N,x\n2,,N,x\n", r#"{"group": "school"}"#),
+    ("missing_part.csv", b"skill,level,o\nadd,1,x\nadd,NA,x\n", r#"{"action": ["skill", "level"]}"#),
+    ("no_columns.csv", b"x,y\n1,2\n", r#"{"observation": "none", "action": "x"}"#),
+    ("missing_word.csv", b"a,o,r\nN,x,NA\n", r#"{"missing": ["-9"]}"#),
+];
+
+/// So many ways in which tables go wrong, at least, have a message.
+const AT_LEAST: usize = 50;
 
 /// Name and content of a file.
 const MALFORMED: &[(&str, &[u8])] = &[
@@ -38,7 +63,6 @@ const MALFORMED: &[(&str, &[u8])] = &[
     ("after_end.csv", b"ep,action,observation,done\n7,N,wall,1\n7,N,wall,0\n"),
     ("first_in_the_middle.csv", b"ep,action,observation,is_first\n7,N,wall,1\n7,N,wall,1\n"),
     ("not_first_after_end.csv", b"action,observation,is_first,is_last\nN,wall,1,1\nN,wall,0,0\n"),
-    ("empty_action.csv", b"action,observation\n,wall\n"),
     ("empty_action.csv", b"action,observation\n,wall\n"),
     ("na_action.csv", b"action,observation\nN,wall\nNA,wall\n"),
     ("zero_probability.csv", b"action,observation,action_prob\nN,wall,0\n"),
@@ -73,14 +97,51 @@ fn read_all(path: &Path, on_bad: OnBadEpisode) -> foretell::Result<u64> {
     reader.map(|trajectory| trajectory.map(|_| 1)).sum()
 }
 
+fn read_with(path: &Path, schema: &str) -> foretell::Result<u64> {
+    let schema: Schema = serde_json::from_str(schema).unwrap();
+    let logs = Logs::files([path], ReadOptions { schema: Arc::new(schema), ..ReadOptions::default() }).fitted()?;
+    logs.open(Alphabet::default())?.map(|trajectory| trajectory.map(|_| 1)).sum()
+}
+
+/// Tables that are wrong as a whole.
+const ABOUT_THE_WHOLE: &[&str] = &[
+    "empty.csv",
+    "blank.csv",
+    "no_rows.csv",
+    "no_header.csv",
+    "no_action.csv",
+    "no_observation.jsonl",
+    "two_ends.csv",
+    "not.csv.gz",
+    "not.parquet",
+    "PAR1.dat",
+    "no_such_column.csv",
+    "sort_nowhere.csv",
+    "bins_nowhere.csv",
+    "descending.csv",
+    "unit.csv",
+    "not_wide.csv",
+    "wide_name.csv",
+    "no_columns.csv",
+];
+
 #[test]
 fn every_malformed_log_has_a_message_that_helps() {
     let folder = TempDir::new().unwrap();
     let mut messages = String::new();
-    for (name, content) in MALFORMED {
+    let plain = MALFORMED.iter().map(|(name, content)| (*name, *content, "{}"));
+    let all: Vec<(&str, &[u8], &str)> = plain.chain(MALFORMED_WITH_SCHEMA.iter().copied()).collect();
+    let names: HashSet<&str> = all.iter().map(|(name, ..)| *name).collect();
+    assert!(names.len() == all.len() && all.len() >= AT_LEAST, "{} tables", all.len());
+    for (name, content, schema) in all {
         let path = folder.path().join(name);
         fs::write(&path, content).unwrap();
-        let message = read_all(&path, OnBadEpisode::Fail).expect_err(name).to_string();
+        let error = read_with(&path, schema).expect_err(name);
+        let Error::Input { file, line, remedy, .. } = &error else { panic!("{name}: {error:?}") };
+        assert!(file.ends_with(name) && !remedy.is_empty(), "{error}");
+        // All but what is wrong with a file or its columns as a whole has a line.
+        assert_eq!(line.is_none(), ABOUT_THE_WHOLE.contains(&name), "{error}");
+        let message = error.to_string();
         messages.push_str(&message.replace(&format!("{}/", folder.path().display()), ""));
         messages.push('\n');
     }
