@@ -1,6 +1,7 @@
 //! The native module of the Python package: it converts arguments, calls the library without the
 //! GIL, and converts the results.
 
+mod cells;
 mod convert;
 mod domain;
 mod error;
@@ -20,6 +21,8 @@ use pyo3::prelude::*;
 /// The library for the package `foretell`, which documents it.
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use super::cells::{cells_of, fit_centres, fit_cuts};
     #[pymodule_export]
     use super::domain::{Domain, Simulator, built_in};
     #[pymodule_export]

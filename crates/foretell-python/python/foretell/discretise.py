@@ -17,6 +17,7 @@ array(['0', '0', '1', '2'], dtype='<U1')
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Self
@@ -24,12 +25,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from foretell import _native
+
 __all__ = ["Discretiser", "KMeans", "Quantile", "Uniform", "from_dict"]
 
 SEPARATOR = "|"
 END = " [end]"
-# Maximum number of rows for k-means: with more, its centres hardly change.
-MOST_ROWS = 20_000
 
 
 def _rows(X: ArrayLike) -> NDArray[np.float64]:
@@ -54,7 +55,7 @@ class Discretiser(ABC):
     >>> grid.fit_transform([[1.0], [2.0], [9.0], [10.0]], columns=["depth"])
     array(['0', '0', '1', '1'], dtype='<U1')
     >>> grid([8.0]), grid.describe("1"), grid.inverse("1")
-    ('1', '5.5 ≤ depth', array([7.75]))
+    ('1', '6 ≤ depth', array([8.]))
     """
 
     columns: list[str]
@@ -122,9 +123,6 @@ class _Grid(Discretiser):
             raise ValueError(f"bins = {bins}: must be at least 1")
         self.bins = each
 
-    def _edges(self, values: NDArray[np.float64], bins: int) -> NDArray[np.float64]:
-        raise NotImplementedError
-
     def fit(self, X: ArrayLike, y: None = None, *, columns: Sequence[str] | None = None) -> Self:
         rows = self._named(X, columns)
         bins = [self.bins] * rows.shape[1] if isinstance(self.bins, int) else list(self.bins)
@@ -133,9 +131,8 @@ class _Grid(Discretiser):
         self.edges, self._low, self._high = [], [], []
         for values, count in zip(rows.T, bins):
             known = values[np.isfinite(values)]
-            if not len(known):
-                raise ValueError("a measurement is never a finite number; drop its column")
-            self.edges.append(np.unique(self._edges(known, count)))
+            cuts = _native.fit_cuts(f"{type(self).__name__.lower()}:{count}", np.ascontiguousarray(known))
+            self.edges.append(np.array(cuts, dtype=np.float64))
             self._low.append(float(known.min()))
             self._high.append(float(known.max()))
         return self
@@ -143,8 +140,8 @@ class _Grid(Discretiser):
     def transform(self, X: ArrayLike) -> NDArray[np.str_]:
         rows = self._checked(X)
         cells = [
-            np.where(np.isnan(values), "?", np.searchsorted(edges, values, side="right").astype(str))
-            for values, edges in zip(rows.T, self.edges)
+            _shown(_native.cells_of(json.dumps({"kind": "cuts", "cuts": edges.tolist(), "low": low, "high": high}), values[:, None]))
+            for values, edges, low, high in zip(rows.T, self.edges, self._low, self._high)
         ]
         symbols = cells[0]
         for more in cells[1:]:
@@ -214,10 +211,6 @@ class Uniform(_Grid):
     array([ 0.75, 12.5 ])
     """
 
-    def _edges(self, values: NDArray[np.float64], bins: int) -> NDArray[np.float64]:
-        edges: NDArray[np.float64] = np.linspace(values.min(), values.max(), bins + 1)[1:-1]
-        return edges
-
 
 class Quantile(_Grid):
     """Cells with equal numbers of measurements.
@@ -234,10 +227,6 @@ class Quantile(_Grid):
     array(['0', '0', '1', '1'], dtype='<U1')
     """
 
-    def _edges(self, values: NDArray[np.float64], bins: int) -> NDArray[np.float64]:
-        edges: NDArray[np.float64] = np.quantile(values, np.linspace(0, 1, bins + 1)[1:-1])
-        return edges
-
 
 class KMeans(Discretiser):
     """Cells around centres, found by k-means (k-means++ and Lloyd) on measurements of unit
@@ -248,7 +237,7 @@ class KMeans(Discretiser):
     k : int
         Number of cells.
     rounds : int
-        Maximum number of iterations.
+        Maximum number of iterations, after a few on a sample.
     seed : int
         Seed of the first centres.
 
@@ -270,44 +259,15 @@ class KMeans(Discretiser):
 
     def fit(self, X: ArrayLike, y: None = None, *, columns: Sequence[str] | None = None) -> Self:
         rows = self._named(X, columns)
-        known = rows[np.isfinite(rows).all(axis=1)]
-        if not len(known):
-            raise ValueError("every row of X has a missing measurement; give rows without NaN")
-        rng = np.random.default_rng(self.seed)
-        if len(known) > MOST_ROWS:
-            known = known[rng.choice(len(known), MOST_ROWS, replace=False)]
-        self._middle = known.mean(axis=0)
-        spread = known.std(axis=0)
-        self._scale = np.where(spread > 0, spread, 1.0)
-        points = np.unique((known - self._middle) / self._scale, axis=0, return_counts=True)
-        unique, weights = points[0], points[1].astype(np.float64)
-        centres = unique[[rng.choice(len(unique), p=weights / weights.sum())]]
-        while len(centres) < min(self.k, len(unique)):
-            distance = weights * _squared(unique, centres).min(axis=1)
-            if not distance.sum() > 0:
-                break  # all remaining points coincide with a centre
-            centres = np.vstack([centres, unique[rng.choice(len(unique), p=distance / distance.sum())]])
-        for _ in range(self.rounds):
-            nearest = _squared(unique, centres).argmin(axis=1)
-            total = np.bincount(nearest, weights, len(centres))
-            sums = np.stack([np.bincount(nearest, weights * column, len(centres)) for column in unique.T], axis=1)
-            moved = np.where(total[:, None] > 0, sums / np.maximum(total, 1e-300)[:, None], centres)
-            if np.array_equal(moved, centres):
-                break
-            centres = moved
-        # Sorted by the first measurement, so that the numbers have a meaning.
-        order = np.lexsort(centres.T[::-1])
-        self.centres = centres[order] * self._scale + self._middle
+        centres, scales = _native.fit_centres(rows, self.k, self.rounds, self.seed)
+        self.centres = np.array(centres, dtype=np.float64)
+        self._scale = np.array(scales, dtype=np.float64)
         return self
 
     def transform(self, X: ArrayLike) -> NDArray[np.str_]:
         rows = self._checked(X)
-        known = np.isfinite(rows).all(axis=1)
-        symbols = np.full(len(rows), "?", dtype=f"<U{len(str(len(self.centres)))}")
-        if known.any():
-            distance = _squared((rows[known] - self._middle) / self._scale, (self.centres - self._middle) / self._scale)
-            symbols[known] = distance.argmin(axis=1).astype(str)
-        return symbols
+        encoder = {"kind": "centres", "scales": self._scale.tolist(), "centres": self.centres.tolist()}
+        return _shown(_native.cells_of(json.dumps(encoder), np.where(np.isfinite(rows), rows, np.nan)))
 
     def _cell(self, symbol: str) -> int | None:
         number = symbol.removesuffix(END)
@@ -335,25 +295,21 @@ class KMeans(Discretiser):
             "seed": self.seed,
             "columns": self.columns,
             "centres": self.centres.tolist(),
-            "middle": self._middle.tolist(),
             "scale": self._scale.tolist(),
         }
 
     def _restore(self, saved: dict[str, Any]) -> None:
         self.columns = saved["columns"]
         self.centres = np.array(saved["centres"], dtype=np.float64)
-        self._middle = np.array(saved["middle"], dtype=np.float64)
         self._scale = np.array(saved["scale"], dtype=np.float64)
 
     def __repr__(self) -> str:
         return f"KMeans(k={self.k})"
 
 
-def _squared(points: NDArray[np.float64], centres: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Squared distances, points × centres."""
-    distance = (points**2).sum(axis=1)[:, None] - 2 * points @ centres.T + (centres**2).sum(axis=1)
-    squared: NDArray[np.float64] = np.maximum(distance, 0.0)
-    return squared
+def _shown(cells: NDArray[np.int64]) -> NDArray[np.str_]:
+    """The symbols of cells; a missing one is ``?``."""
+    return np.array(["?" if cell < 0 else str(cell) for cell in cells.tolist()], dtype=np.str_)
 
 
 def from_dict(saved: dict[str, Any]) -> Discretiser:

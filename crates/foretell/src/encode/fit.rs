@@ -10,6 +10,32 @@ use crate::rng::Seed;
 const RARE: u64 = 5;
 /// The seed of k-means.
 const SEED: Seed = Seed(0);
+/// Rounds of k-means in double precision, after those on a sample in single precision.
+const ROUNDS: usize = 1;
+/// Cuts are rounded if that moves them by less than this share of the width of a cell.
+const MOVED: f64 = 1e-4;
+
+impl Encoder {
+    /// Cells for the numbers of one column; NaN is missing. `None` if there are no numbers, or the
+    /// cells do not depend on numbers alone.
+    ///
+    /// ```
+    /// use foretell::encode::{Bins, Encoder};
+    ///
+    /// let cells = Encoder::fit(&Bins::Quantiles(2), &[1.0, 2.0, f64::NAN, 3.0, 100.0]).unwrap();
+    /// assert_eq!([cells.label(0), cells.label(1)], ["..2.5", "2.5.."]);
+    /// ```
+    pub fn fit(bins: &Bins, values: &[f64]) -> Option<Encoder> {
+        fit_numbers(bins, &[values])
+    }
+
+    /// At most `k` cells for the numbers of several columns by k-means, with at most that many rounds
+    /// after those on a sample. `None` if no row is complete.
+    pub fn fit_centres(k: usize, columns: &[&[f64]], rounds: usize, seed: Seed) -> Option<Encoder> {
+        centres(k, columns, rounds, seed)
+    }
+}
+
 /// Cells for the numbers of one column, or of several with k-means; NaN where one is missing.
 /// `None` if there are no numbers, or the cells do not depend on numbers alone.
 pub(crate) fn fit_numbers(bins: &Bins, columns: &[&[f64]]) -> Option<Encoder> {
@@ -17,16 +43,19 @@ pub(crate) fn fit_numbers(bins: &Bins, columns: &[&[f64]]) -> Option<Encoder> {
     values.sort_by(f64::total_cmp);
     let (low, high) = (*values.first()?, *values.last()?);
     let cuts = match bins {
-        Bins::KMeans(k) if columns.len() > 1 => return centres(*k, columns),
+        Bins::KMeans(k) if columns.len() > 1 => return centres(*k, columns, ROUNDS, SEED),
         Bins::KMeans(k) => {
-            let found = centres(*k, columns)?;
+            let found = centres(*k, columns, ROUNDS, SEED)?;
             let Encoder::Centres { centres, .. } = found else { return None };
             let mut middle: Vec<f64> = centres.iter().map(|centre| centre[0]).collect();
             middle.sort_by(f64::total_cmp);
             middle.windows(2).filter_map(|pair| between(&values, 0.5 * (pair[0] + pair[1]))).collect()
         }
         Bins::Quantiles(n) => quantiles(&values, *n),
-        Bins::Uniform(n) => (1..*n).map(|i| rounded(low + (high - low) * i as f64 / *n as f64)).collect(),
+        Bins::Uniform(n) => {
+            let width = (high - low) / *n as f64;
+            (1..*n).map(|i| rounded(low + width * i as f64, MOVED * width)).collect()
+        }
         Bins::Cuts(cuts) => cuts.clone(),
         Bins::Auto | Bins::Category(_) => return None,
     };
@@ -66,37 +95,67 @@ fn between(values: &[f64], x: f64) -> Option<f64> {
     digits.into_iter().find(|cut| below < *cut && *cut <= above).or(Some(above))
 }
 
-/// A number to six significant digits: widths of cells need no more.
-fn rounded(x: f64) -> f64 {
-    format!("{x:.5e}").parse().unwrap_or(x)
+/// A number to six significant digits, unless that moves it by more than `most`.
+fn rounded(x: f64, most: f64) -> f64 {
+    let short = format!("{x:.5e}").parse().unwrap_or(x);
+    if (short - x).abs() <= most { short } else { x }
 }
 
-/// k-means on columns of unit variance; centres in ascending order.
-fn centres(k: usize, columns: &[&[f64]]) -> Option<Encoder> {
+/// k-means on columns of zero mean and unit variance; centres in ascending order.
+fn centres(k: usize, columns: &[&[f64]], rounds: usize, seed: Seed) -> Option<Encoder> {
     let rows = columns.iter().map(|column| column.len()).min()?;
     let known: Vec<usize> = (0..rows).filter(|&row| columns.iter().all(|column| column[row].is_finite())).collect();
     if known.is_empty() {
         return None;
     }
     let n = known.len() as f64;
-    let scales: Vec<f64> = (columns.iter())
-        .map(|column| {
-            let mean = known.iter().map(|&row| column[row]).sum::<f64>() / n;
-            let variance = known.iter().map(|&row| (column[row] - mean).powi(2)).sum::<f64>() / n;
-            if variance > 0.0 && variance.is_finite() { variance.sqrt() } else { 1.0 }
-        })
-        .collect();
-    let points: Vec<f32> = known
-        .iter()
-        .flat_map(|&row| columns.iter().zip(&scales).map(move |(column, scale)| (column[row] / scale) as f32))
-        .collect();
-    let centres = cluster::centres(&points, columns.len(), k, SEED);
-    let unscaled = |centre: &[f32]| -> Vec<f64> { centre.iter().zip(&scales).map(|(&x, scale)| f64::from(x) * scale).collect() };
-    let mut centres: Vec<Vec<f64>> = centres.chunks_exact(columns.len()).map(unscaled).collect();
+    let mean = |column: &&[f64]| known.iter().map(|&row| column[row] / n).sum::<f64>();
+    let means: Vec<f64> = columns.iter().map(mean).collect();
+    let scale = |(column, mean): (&&[f64], &f64)| {
+        let variance = known.iter().map(|&row| (column[row] - mean).powi(2)).sum::<f64>() / n;
+        if variance > 0.0 && variance.is_finite() { variance.sqrt() } else { 1.0 }
+    };
+    let scales: Vec<f64> = columns.iter().zip(&means).map(scale).collect();
+    let standard = |(i, column): (usize, &&[f64]), row: usize| (column[row] - means[i]) / scales[i];
+    let points: Vec<Vec<f64>> =
+        known.iter().map(|&row| columns.iter().enumerate().map(|column| standard(column, row)).collect()).collect();
+    let single: Vec<f32> = points.iter().flatten().map(|&x| x as f32).collect();
+    let found = cluster::centres(&single, columns.len(), k, seed);
+    let mut centres: Vec<Vec<f64>> =
+        found.chunks_exact(columns.len()).map(|centre| centre.iter().map(|&x| f64::from(x)).collect()).collect();
+    for _ in 0..rounds {
+        if !improve(&mut centres, &points) {
+            break;
+        }
+    }
+    for centre in &mut centres {
+        centre.iter_mut().enumerate().for_each(|(i, x)| *x = *x * scales[i] + means[i]);
+    }
     centres.sort_by(|x, y| {
         x.iter().zip(y).map(|(x, y)| x.total_cmp(y)).find(|order| order.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
     });
     Some(Encoder::Centres { scales, centres })
+}
+
+/// Moves each centre to the mean of the points nearest to it; false if none moves.
+fn improve(centres: &mut [Vec<f64>], points: &[Vec<f64>]) -> bool {
+    let mut sums = vec![(vec![0.0; points.first().map_or(0, Vec::len)], 0.0); centres.len()];
+    for point in points {
+        let distance = |centre: &Vec<f64>| -> f64 { centre.iter().zip(point).map(|(c, x)| (c - x).powi(2)).sum() };
+        let nearest =
+            centres.iter().map(distance).enumerate().fold((0, f64::INFINITY), |best, x| if x.1 < best.1 { x } else { best });
+        let (sum, count) = &mut sums[nearest.0];
+        sum.iter_mut().zip(point).for_each(|(s, x)| *s += x);
+        *count += 1.0;
+    }
+    let mut has_moved = false;
+    for (centre, (sum, count)) in centres.iter_mut().zip(sums).filter(|(_, (_, count))| *count > 0.0) {
+        for (x, s) in centre.iter_mut().zip(sum) {
+            has_moved |= *x != s / count;
+            *x = s / count;
+        }
+    }
+    has_moved
 }
 
 #[cfg(test)]
