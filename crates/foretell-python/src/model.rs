@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::convert::dict;
 use crate::domain::Simulator;
 use crate::error::raised;
-use crate::names::{action, observation, only_reward, shown};
+use crate::names::{action, observation, only_reward, shown, without_reward};
 use crate::tables::tables;
 use crate::task;
 
@@ -352,7 +352,18 @@ impl Filter {
     /// Updates the state with a step; returns the predicted probability of the observation.
     #[pyo3(signature = (a, o, *, terminated = false, reward = None))]
     fn update(&mut self, a: &Bound<'_, PyAny>, o: &Bound<'_, PyAny>, terminated: bool, reward: Option<f64>) -> PyResult<f64> {
-        let ao = pair(self.state.model(), a, o, terminated, reward)?;
+        let model = self.state.model();
+        let done = action(model.alphabet(), a)?;
+        if let Some(name) = without_reward(model.alphabet(), o, terminated, reward)?
+            && only_reward(model, done, o, terminated)?.is_none()
+        {
+            let agreeing = model.alphabet().agreeing(&name);
+            let p = self.state.predict(done);
+            let p = agreeing.iter().map(|o| p[o.index()]).sum();
+            self.state.observe_partial(done, &name);
+            return Ok(p);
+        }
+        let ao = pair(model, a, o, terminated, reward)?;
         Ok(self.state.update(ao))
     }
 

@@ -88,6 +88,18 @@ pub fn observation(alphabet: &Alphabet, symbol: &Bound<'_, PyAny>, terminal: boo
     Ok(known.unwrap_or(Observation(alphabet.observations().len() as u32)))
 }
 
+/// The name of an observation whose reward is part of it but was not given: any of them may be meant.
+pub fn without_reward(
+    alphabet: &Alphabet,
+    symbol: &Bound<'_, PyAny>,
+    terminal: bool,
+    reward: Option<f64>,
+) -> PyResult<Option<String>> {
+    let symbol = symbol_named(alphabet, symbol, terminal)?;
+    let is_open = alphabet.observes_rewards() && reward.is_none() && symbol.split_reward().is_none() && !symbol.terminal;
+    Ok(Some(symbol.name).filter(|name| is_open && !alphabet.agreeing(name).is_empty()))
+}
+
 /// Names of observations for display: ` [end]` is appended to those that end an episode.
 pub fn shown(alphabet: &Alphabet) -> Vec<String> {
     alphabet.observations().iter().map(ToString::to_string).collect()

@@ -13,7 +13,7 @@ use pyo3::types::PyBytes;
 use crate::convert::dict;
 use crate::error::raised;
 use crate::model::Model;
-use crate::names::{action, observation, shown};
+use crate::names::{action, observation, shown, without_reward};
 
 /// A policy that was planned.
 #[pyclass(frozen, module = "foretell", name = "Policy")]
@@ -136,8 +136,14 @@ impl Run {
     #[pyo3(signature = (a, o, *, terminated = false, reward = None))]
     fn observe(&mut self, a: &Bound<'_, PyAny>, o: &Bound<'_, PyAny>, terminated: bool, reward: Option<f64>) -> PyResult<()> {
         let alphabet = self.plan.alphabet();
-        let ao = ActionObservation { action: action(alphabet, a)?, observation: observation(alphabet, o, terminated, reward)? };
-        self.greedy().observe(ao);
+        let action = action(alphabet, a)?;
+        match without_reward(alphabet, o, terminated, reward)? {
+            Some(name) => self.greedy().observe_partial(action, &name),
+            None => {
+                let observation = observation(alphabet, o, terminated, reward)?;
+                self.greedy().observe(ActionObservation { action, observation });
+            }
+        }
         Ok(())
     }
 }

@@ -251,8 +251,14 @@ def test_observed_rewards_stand_in_histories():
     # Listening has one reward only, opening a door two.
     without = model.predict([("listen", "growl-left")], action="listen")
     assert without == model.predict([("listen", "growl-left", -1.0)], action="listen")
+    model = ft.learn(logs, refine=True, rank=3, observe_reward=True)
+    opened = model.predict([("open-left", "growl-left")], action="listen")["growl-left"]
+    ways = [[("open-left", "growl-left", reward)] for reward in (-100.0, 10.0, -1.0)]
+    weights = [model.probability(way) for way in ways]
+    mean = sum(p * model.predict(way, action="listen")["growl-left"] for p, way in zip(weights, ways)) / sum(weights)
+    assert math.isclose(opened, mean, rel_tol=1e-9)
     with pytest.raises(ValueError, match="give the reward as well"):
-        model.predict([("open-left", "growl-left")], action="listen")
+        model.probability([("open-left", "growl-left")])
 
 
 def test_many_draws_can_be_stopped_and_are_the_same(model):

@@ -151,7 +151,8 @@ fn a_summary_says_how_often_actions_were_unavailable() {
 fn a_solved_pomdp_knows_the_best_of_any_actions() {
     let tiger = domains::get("tiger").unwrap();
     let logs = Logs::memory(tiger.alphabet().clone(), domains::sample(&tiger, 2000, 20, Seed(1)).collect());
-    let recipe = Recipe { refine: Some(RefineParams::default()), ..Recipe::default() };
+    let learn = LearnParams { observe_reward: true, ..LearnParams::default() };
+    let recipe = Recipe { learn, refine: Some(RefineParams::default()), ..Recipe::default() };
     let model = recipe.fit(&logs).unwrap().model;
     let episodes = logs.episodes_for(model.alphabet(), "model").unwrap();
     let params = PlanParams { planner: Planner::PointBased, discount: 0.95, ..PlanParams::default() };
@@ -162,9 +163,7 @@ fn a_solved_pomdp_knows_the_best_of_any_actions() {
     assert_eq!(policy.best_among(&[]), None);
     assert_eq!(policy.best_among(&[Action(9)]), None);
     assert_eq!(policy.best_among(&[right]), Some(right));
-    for _ in 0..1 {
-        policy.observe(ActionObservation { action: listen, observation: alphabet.observation("growl-left").unwrap() });
-    }
+    policy.observe(ActionObservation { action: listen, observation: alphabet.observation("growl-left(-1)").unwrap() });
     // The tiger is behind the left door with probability 0.85: not yet enough to open one, but if
     // one must be opened, it is the right one.
     assert_eq!(policy.best_among(&[left, right]), Some(right));

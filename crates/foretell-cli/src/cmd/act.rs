@@ -11,10 +11,12 @@ use crate::report;
 ///
 /// Writes the first action. Then reads observations from standard input, one per line, and writes
 /// the next action after each, without buffering. An empty line starts a new episode. `?` is a
-/// missing observation. With --available, every line is the observation, a tab, and the available
-/// actions with `;` between them (all if there are none); the first line of an episode has no
-/// observation, and no action is written before it. If the policy was learned with --observe-reward, append the reward to the
-/// observation, as in `growl(-1)`.
+/// missing observation, also as one of several parts. If rewards are part of observations, append
+/// the reward, as in `growl(-1)`; without it, the state is that of any reward.
+///
+/// With --available, every line is the observation, a tab, and the available actions with `;`
+/// between them (all if there are none); the first line of an episode has no observation, and no
+/// action is written before it.
 #[derive(clap::Args)]
 pub struct Args {
     /// A policy that `foretell plan` or `foretell agent` wrote
@@ -38,7 +40,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         let (seen, listed) = if args.available { line.split_once('\t').unwrap_or((&line, "")) } else { (line.as_str(), "") };
         match seen.trim() {
             "" => policy.reset(),
-            "?" => policy.observe(ActionObservation { action, observation: unknown }),
+            "?" => policy.observe(ActionObservation { action, observation: Observation::MISSING }),
+            name if is_partial(alphabet, name) => policy.observe_partial(action, name),
             name => {
                 // The reward may be written with any number of digits.
                 let symbol = ObservationSymbol { name: name.to_string(), terminal: false };
@@ -57,6 +60,12 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         report::say(alphabet.action_name(action))?;
     }
     Ok(())
+}
+
+/// Whether several observations may be meant: parts of the name are missing, or the reward is.
+fn is_partial(alphabet: &Alphabet, name: &str) -> bool {
+    let is_known = alphabet.observation(name).or(alphabet.terminal_observation(name)).is_some();
+    !is_known && !alphabet.agreeing(name).is_empty()
 }
 
 /// The actions of a list; none for an empty one.

@@ -200,11 +200,11 @@ fn pairs(model: &Model, text: &str) -> anyhow::Result<Vec<(Action, Seen)>> {
             continue;
         };
         let printed = symbols.iter().position(|s| s == name).map(|o| Observation(o as u32));
-        let observation = match plain.iter().position(|plain| plain == name).filter(|_| printed.is_none()) {
-            Some(i) => Some(the_only(model, action, &without_reward[i])?),
-            None => printed.or_else(|| alphabet.terminal_observation(name)),
+        let seen = match plain.iter().position(|plain| plain == name).filter(|_| printed.is_none()) {
+            Some(i) => whatever_reward(model, action, &without_reward[i])?,
+            None => printed.or_else(|| alphabet.terminal_observation(name)).map_or(Seen::Nothing, Seen::Observation),
         };
-        pairs.push((action, observation.map_or(Seen::Nothing, Seen::Observation)));
+        pairs.push((action, seen));
         rest = after[name.len()..].trim_start_matches(',').trim_start();
     }
     Ok(pairs)
@@ -228,20 +228,15 @@ fn measured(model: &Model, text: &str) -> Option<Seen> {
     is_known.then_some(Seen::Parts(name))
 }
 
-/// The observation of a model that observes rewards, where the reward is not given.
-fn the_only(model: &Model, a: Action, symbol: &ObservationSymbol) -> anyhow::Result<Observation> {
+/// What was seen in a model that observes rewards, where the reward is not given: the observation with
+/// the only reward that it had after the action, or with any.
+fn whatever_reward(model: &Model, a: Action, symbol: &ObservationSymbol) -> anyhow::Result<Seen> {
     match model.observations_whatever_reward(a, symbol)[..] {
-        [only] => Ok(only),
-        ref several => {
-            let name = |o: &Observation| model.alphabet().symbol(*o).to_string();
-            let action = &model.alphabet().actions()[a.index()];
-            match several.iter().map(name).collect::<Vec<_>>().join(", ") {
-                seen if seen.is_empty() => anyhow::bail!("{symbol} was never seen after {action}"),
-                seen => anyhow::bail!(
-                    "observations of this model include rewards, and {symbol} had several after {action}; give one of {seen}"
-                ),
-            }
-        }
+        [only] => Ok(Seen::Observation(only)),
+        [] => anyhow::bail!("{symbol} was never seen after {}", model.alphabet().action_name(a)),
+        // An episode that has ended does not go on.
+        [first, ..] if symbol.terminal => Ok(Seen::Observation(first)),
+        _ => Ok(Seen::Parts(symbol.name.clone())),
     }
 }
 

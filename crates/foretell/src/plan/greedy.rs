@@ -60,11 +60,13 @@ impl Greedy {
             return None;
         }
         let mut values = self.values();
-        if let Some((model, discount)) = &self.solved {
+        if let Some((model, discount)) = &self.solved
+            && let Some(latent) = model.latent()
+        {
             for &a in available {
                 let value = &mut values[a.index()];
                 if *value == f64::NEG_INFINITY {
-                    *value = self.q.looking_ahead(model, *discount, self.filter.state(), a);
+                    *value = self.q.looking_ahead(&latent.pomdp, *discount, self.filter.state(), a);
                 }
             }
         }

@@ -5,7 +5,7 @@ use super::tree_q::{TreeFit, TreeQ};
 use super::window::{RecentPast, WindowFit, WindowQ};
 use crate::data::Action;
 use crate::math::dot;
-use crate::model::Model;
+use crate::pomdp::Pomdp;
 use crate::pomdp::solve::AlphaVector;
 use crate::trees::Targets;
 
@@ -69,10 +69,9 @@ impl Q {
 
 impl Q {
     /// Σ_s b(s) R(s, a) + γ Σ_o max_α αᵀb'_o, where b'_o is the belief after o times P(o ‖ a): the
-    /// value of one action, and of the vectors afterwards. −∞ if there are no vectors or no POMDP.
-    pub(super) fn looking_ahead(&self, model: &Model, discount: f64, belief: &[f64], a: Action) -> f64 {
-        let (Some(vectors), Some(latent)) = (self.vectors(), model.latent()) else { return f64::NEG_INFINITY };
-        let pomdp = &latent.pomdp;
+    /// value of one action, and of the vectors afterwards. −∞ if there are no vectors.
+    pub(super) fn looking_ahead(&self, pomdp: &Pomdp, discount: f64, belief: &[f64], a: Action) -> f64 {
+        let Some(vectors) = self.vectors() else { return f64::NEG_INFINITY };
         let symbols = pomdp.alphabet().observations().len();
         let (mut next, mut earned) = (vec![0.0; belief.len()], 0.0);
         for (s, b) in belief.iter().enumerate().filter(|(_, b)| **b > 0.0) {
@@ -134,4 +133,35 @@ impl Approximator for QFit {
 /// The mean of two estimates.
 fn average(values: &mut [f64], other: &[f64]) {
     values.iter_mut().zip(other).for_each(|(x, y)| *x = 0.5 * (*x + y));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{ActionObservation, Observation};
+    use crate::domains;
+    use crate::pomdp::BeliefState;
+
+    #[test]
+    fn looking_ahead_is_one_step_of_the_bellman_equation() {
+        const ROUNDING: f64 = 1e-12;
+        let tiger = domains::get("tiger").unwrap();
+        let pomdp = tiger.pomdp().unwrap();
+        let vector = |action, values: [f64; 2]| AlphaVector { action: Action(action), values: values.to_vec() };
+        let vectors = vec![vector(0, [3.0, -1.0]), vector(1, [0.5, 2.0])];
+        let q = Q::Vectors(vectors.clone());
+        let mut belief = BeliefState::new(pomdp);
+        belief.update(pomdp, ActionObservation::new(0, 0));
+        for a in (0..3).map(Action) {
+            let earned: f64 = belief.state().iter().enumerate().map(|(s, b)| b * pomdp.expected_reward(a, s)).sum();
+            let after = |o: u32| {
+                let mut next = belief.clone();
+                let p = next.update(pomdp, ActionObservation { action: a, observation: Observation(o) });
+                p * vectors.iter().map(|v| dot(&v.values, next.state())).fold(f64::NEG_INFINITY, f64::max)
+            };
+            let expected = earned + 0.9 * (after(0) + after(1));
+            let found = q.looking_ahead(pomdp, 0.9, belief.state(), a);
+            assert!((found - expected).abs() < ROUNDING * expected.abs(), "{a:?}: {found}, {expected}");
+        }
+    }
 }
