@@ -470,6 +470,10 @@ fn logs_say_what_a_policy_would_earn() {
     let said = folder.ok(&evaluate);
     assert!(said.contains("  fitted-Q evaluation ") && said.contains("  rollouts in the model "), "{said}");
     assert!(said.contains("estimates are unreliable"), "{said}");
+    assert!(!said.contains("were learned from"), "{said}");
+    let planned_on =
+        folder.ok(&["evaluate", "policy.safetensors", "--logs", "walks.csv", "--episodes", "50", "--replicates", "3"]);
+    assert!(planned_on.contains("were learned from"), "{planned_on}");
     let report = parsed(&folder.ok(&[&evaluate[..], &["--json"]].concat()));
     let fields = ["episodes", "rewarded", "max_steps", "discount", "logged", "fitted_q", "rollouts", "same_action", "agree"];
     assert_eq!(keys(&report), BTreeSet::from_iter(fields.into_iter().chain(["learned_from"])));

@@ -1,10 +1,11 @@
 //! Tables as people have them: other names, other orders, other shapes.
 
+use std::fmt::Write;
 use std::fs;
 use std::sync::Arc;
 
 use foretell::log::Guess;
-use foretell::{Alphabet, Error, Logs, Observation, ReadOptions, Schema, Trajectory};
+use foretell::{Alphabet, Error, Logs, Observation, ReadOptions, Recipe, Schema, Seed, SelectParams, Trajectory, score};
 
 /// A table in a file, read with a schema in JSON.
 struct Table {
@@ -227,7 +228,7 @@ fn copies_of_episodes_and_columns_with_too_many_values_are_noticed() {
 /// A table of 3000 rows of a system with three states that are seen, in which `go` leads on and
 /// `stay` stays, nine times in ten.
 fn ring(choose: impl Fn(usize, f64) -> bool, before: bool) -> String {
-    let mut rng = foretell::Seed(5).rng();
+    let mut rng = Seed(5).rng();
     let mut text = String::from("episode,action,observation\n");
     let mut s = 0;
     for i in 0..3000 {
@@ -258,7 +259,31 @@ fn observations_from_before_their_actions_are_noticed() {
     let idle: String = ring(random, true).lines().map(|line| line.replace("go", "stay")).collect::<Vec<_>>().join("\n");
     assert!(!note(&idle, "{}"));
     let tiger = foretell::domains::get("tiger").unwrap();
-    let episodes = foretell::domains::sample(&tiger, 500, 20, foretell::Seed(1)).collect();
+    let episodes = foretell::domains::sample(&tiger, 500, 20, Seed(1)).collect();
     let timing = Logs::memory(tiger.alphabet().clone(), episodes).timing().unwrap().unwrap();
     assert!(!timing.seems_before_action(), "hidden states, uniformly random actions: {timing:?}");
+}
+
+/// Tosses of a coin, of which every other one was not seen.
+#[test]
+fn observations_that_are_missing_do_not_count_as_steps() {
+    let mut rng = Seed(4).rng();
+    let mut text = String::from("episode,action,observation\n");
+    for episode in 0..200 {
+        for t in 0..20 {
+            let side = if rng.uniform() < 0.5 { "heads" } else { "tails" };
+            writeln!(text, "{episode},toss,{}", if t % 2 == 0 { side } else { "" }).unwrap();
+        }
+    }
+    let logs = &table(&text, "{}").logs;
+    let fitted = Recipe { select: Some(SelectParams::default()), ..Recipe::default() }.fit(logs).unwrap();
+    let nats = fitted.selection.unwrap().nats.unwrap();
+    // The held-out loss of two learned parameters is far below this.
+    const LOSS: f64 = 0.01;
+    assert!((nats + 2f64.ln()).abs() < LOSS, "{nats}");
+    let scored = score(&fitted.model, logs, None).unwrap();
+    let uniform = scored.comparisons.iter().find(|other| other.name == "uniform").unwrap();
+    assert_eq!((scored.steps, scored.missing), (2000, 2000));
+    // Uniform, but for the share of symbols that were not seen.
+    assert!((scored.per_step - uniform.difference + 2f64.ln()).abs() < LOSS, "{} {uniform:?}", scored.per_step);
 }

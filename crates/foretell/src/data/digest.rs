@@ -94,6 +94,16 @@ impl Digest {
         other.counts.iter().for_each(|(&key, &count)| self.add(key, count));
     }
 
+    /// Adds the episodes of another digest, which may be the same ones: each is counted once.
+    pub(crate) fn unite(&mut self, other: &Digest) {
+        for (&key, &count) in &other.counts {
+            let known = self.counts.get(&key).copied().unwrap_or(0);
+            if count > known {
+                self.add(key, count - known);
+            }
+        }
+    }
+
     /// Whether nothing is known of the episodes.
     pub fn is_empty(&self) -> bool {
         self.counts.is_empty()

@@ -59,6 +59,11 @@ impl About {
         About { name: self.name.clone(), group: self.group.clone(), partial: partial.collect(), available }
     }
 
+    /// Whether fewer than so many actions were available in some step.
+    pub(crate) fn restricts(&self, actions: usize) -> bool {
+        self.available.iter().flatten().any(|set| set.len() < actions)
+    }
+
     /// The actions that could be taken in a step; `None` for all.
     pub fn available_at(&self, step: usize) -> Option<&[Action]> {
         self.available.get(step)?.as_deref()

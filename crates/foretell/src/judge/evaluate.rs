@@ -2,7 +2,6 @@
 //! with baselines and the exact model.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use rayon::prelude::*;
 use serde::Serialize;
@@ -207,16 +206,21 @@ struct Other {
 impl Other {
     /// Adds an episode, given for each of its steps the log-likelihood under the model and the
     /// probability under this predictor.
-    fn add(&mut self, models: &[f64], group: Option<&Arc<str>>, probabilities: impl Iterator<Item = f64>) {
+    fn add(&mut self, models: &[f64], z: &Trajectory, probabilities: impl Iterator<Item = f64>) {
         let own: Vec<f64> = probabilities.map(log_likelihood).collect();
         self.horizons.add(&own);
-        self.difference.add(group, models.iter().zip(&own).map(|(model, own)| model - own));
+        self.difference.add(z.about.group.as_ref(), scored(z, models.iter().zip(&own).map(|(model, own)| model - own)));
     }
 
     fn merge(&mut self, other: Other) {
         self.horizons.merge(other.horizons);
         self.difference.merge(other.difference);
     }
+}
+
+/// The values of those steps of an episode that are scored: their observation is not missing.
+fn scored(z: &Trajectory, values: impl Iterator<Item = f64>) -> impl Iterator<Item = f64> {
+    z.steps.iter().zip(values).filter(|(ao, _)| !ao.observation.is_missing()).map(|(_, value)| value)
 }
 
 /// A probability of 0 (possible only without a floor) costs 708 nats instead of infinitely many.
@@ -298,14 +302,10 @@ impl Tally {
         let models = tally.add_model(model, zs, truth);
         let episodes = || zs.iter().zip(&models);
         let mut uniform = UniformFilter::of(model);
-        episodes().for_each(|(z, models)| {
-            tally.uniform.add(models, z.about.group.as_ref(), probabilities(&mut uniform, &z.steps, &z.about))
-        });
+        episodes().for_each(|(z, models)| tally.uniform.add(models, z, probabilities(&mut uniform, &z.steps, &z.about)));
         for (k, ngram) in tally.ngrams.iter_mut().enumerate() {
             let mut filter = NGramFilter::new(model, k);
-            episodes().for_each(|(z, models)| {
-                ngram.add(models, z.about.group.as_ref(), probabilities(&mut filter, &z.steps, &z.about))
-            });
+            episodes().for_each(|(z, models)| ngram.add(models, z, probabilities(&mut filter, &z.steps, &z.about)));
         }
         if let Some(truth) = truth {
             let mut belief = Belief::new(truth.pomdp);
@@ -313,7 +313,7 @@ impl Tally {
                 let steps: Vec<_> = z.steps.iter().map(|&ao| truth.translate(ao)).collect();
                 let impossible = &mut tally.impossible;
                 let possible = probabilities(&mut belief, &steps, &z.about).inspect(|&p| *impossible += u64::from(p <= 0.0));
-                tally.truth.add(models, z.about.group.as_ref(), possible);
+                tally.truth.add(models, z, possible);
             }
         }
         tally
@@ -366,7 +366,7 @@ impl Tally {
             };
             let log_likelihoods: Vec<f64> = z.steps.iter().enumerate().map(step).collect();
             self.model.add(&log_likelihoods);
-            self.per_step.add(z.about.group.as_ref(), log_likelihoods.iter().copied());
+            self.per_step.add(z.about.group.as_ref(), scored(z, log_likelihoods.iter().copied()));
             all.push(log_likelihoods);
             self.episodes += 1;
             self.steps += z.steps.iter().filter(|ao| !ao.observation.is_missing()).count() as u64;

@@ -296,11 +296,8 @@ struct Tally {
     inverse: [[f64; 2]; 2],
     overlap: Overlap,
     timing: TimingTally,
-    /// Steps in which the available actions are known, those with only one, and the sum of their
-    /// numbers.
-    restricted: u64,
-    forced: u64,
-    available: u64,
+    /// Steps in which the available actions are known, by their number.
+    available: BTreeMap<usize, u64>,
     says_available: bool,
     rewards: u64,
     reward_sum: f64,
@@ -318,9 +315,7 @@ impl Tally {
         self.timing.add(trajectory);
         self.says_available |= !trajectory.about.available.is_empty();
         for set in trajectory.about.available.iter().flatten() {
-            self.restricted += 1;
-            self.forced += u64::from(set.len() == 1);
-            self.available += set.len() as u64;
+            *self.available.entry(set.len()).or_default() += 1;
         }
         if trajectory.steps.len() >= LONG && self.digests.len() < MOST_DIGESTS {
             let mut hasher = FxHasher::default();
@@ -412,9 +407,12 @@ impl Tally {
     }
 
     fn availability(&self, actions: usize) -> Option<Availability> {
-        let others = (self.steps - self.restricted) * actions as u64;
-        let mean = (self.available + others) as f64 / self.steps.max(1) as f64;
-        self.says_available.then_some(Availability { restricted: self.restricted, forced: self.forced, mean })
+        let some = || self.available.iter().filter(|(number, _)| **number < actions);
+        let restricted = some().map(|(_, steps)| steps).sum::<u64>();
+        let of_some: u64 = some().map(|(&number, steps)| number as u64 * steps).sum();
+        let mean = (of_some + (self.steps - restricted) * actions as u64) as f64 / self.steps.max(1) as f64;
+        let forced = some().filter(|(number, _)| **number == 1).map(|(_, steps)| steps).sum();
+        self.says_available.then_some(Availability { restricted, forced, mean })
     }
 
     fn lengths(&self, episodes: u64) -> Option<Lengths> {

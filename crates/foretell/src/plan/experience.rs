@@ -71,7 +71,7 @@ impl Steps {
             steps.rows += z.steps.len() + 1;
         }
         let given = given.filter(|&given| is_first_only(given, episodes));
-        steps.is_restricted = episodes.iter().any(|z| !z.about.available.is_empty());
+        steps.is_restricted = is_restricted(episodes, alphabet);
         if steps.is_restricted || given.is_some() {
             steps.allowed = Some(allowed(episodes, actions, given));
         }
@@ -175,6 +175,14 @@ fn allowed(episodes: &[Trajectory], actions: usize, first: Option<Action>) -> Ve
         }
     }
     allowed
+}
+
+/// Whether only some actions were available in some step of the logs, not counting that of first
+/// steps that nobody chooses.
+pub(super) fn is_restricted(episodes: &[Trajectory], alphabet: &Alphabet) -> bool {
+    let first = alphabet.action(FIRST_ACTION).filter(|&first| is_first_only(first, episodes));
+    let actions = alphabet.actions().len() - usize::from(first.is_some());
+    episodes.iter().any(|z| z.about.restricts(actions))
 }
 
 /// Whether an action is that of every first step, and of no other.

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::comparison::Comparison;
-use super::experience::{AfterLast, States, Steps};
+use super::experience::{AfterLast, States, Steps, is_restricted};
 use super::fitted_q::{FittedQ, Round};
 use super::memory::{LastObservations, WithLast};
 use super::q::{Q, QFit};
@@ -219,7 +219,7 @@ pub fn plan(model: &Model, logs: &Logs, params: &PlanParams, progress: &mut dyn 
 pub fn plan_on(model: &Model, episodes: &[Trajectory], params: &PlanParams, progress: &mut dyn FnMut(Round)) -> Result<Plan> {
     params.validate()?;
     let mut digest = Digest::of(model.alphabet(), episodes);
-    digest.merge(&model.origin().digest);
+    digest.unite(&model.origin().digest);
     let plan = planned(model, episodes, params, progress)?;
     Ok(Plan { digest: Arc::new(digest), ..plan })
 }
@@ -245,7 +245,7 @@ fn planned(model: &Model, episodes: &[Trajectory], params: &PlanParams, progress
 
 /// Chooses the planner for a model.
 fn suited(model: &Model, episodes: &[Trajectory], window: usize) -> Planner {
-    if episodes.iter().any(|z| !z.about.available.is_empty()) {
+    if is_restricted(episodes, model.alphabet()) {
         return Planner::FittedQ; // solvers assume that all actions are available
     }
     if model.latent().is_none_or(|latent| !latent.pomdp.has_rewards() || latent.forgets_rewards()) {

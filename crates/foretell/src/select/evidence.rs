@@ -27,12 +27,15 @@ pub(super) struct Part {
     pub(super) steps: usize,
     /// The first that counts.
     pub(super) from: usize,
+    /// How many count: observations that are missing do not.
+    pub(super) counted: usize,
 }
 
 impl Evidence {
     /// Parts without any members yet.
     pub(super) fn of_parts<'h>(held_out: impl Iterator<Item = &'h HeldOut>) -> Evidence {
-        let parts = held_out.map(|z| Part { steps: z.steps.len(), from: z.from });
+        let counted = |z: &HeldOut| z.steps[z.from..].iter().filter(|ao| !ao.observation.is_missing()).count();
+        let parts = held_out.map(|z| Part { steps: z.steps.len(), from: z.from, counted: counted(z) });
         Evidence { parts: parts.collect(), logs: Vec::new() }
     }
 
@@ -43,7 +46,7 @@ impl Evidence {
 
     /// The number of steps that count in each part.
     pub(super) fn counted(&self) -> impl Iterator<Item = usize> + '_ {
-        self.parts.iter().map(|part| part.steps - part.from)
+        self.parts.iter().map(|part| part.counted)
     }
 
     /// Number of steps that count.
@@ -64,7 +67,7 @@ impl Evidence {
     /// Nats per step that one set of scores is better than another, and its standard error: that of
     /// a ratio, over parts. Infinite if there is a single part.
     pub(super) fn difference(&self, one: &[f64], other: &[f64]) -> (f64, f64) {
-        let steps = self.steps() as f64;
+        let steps = self.steps().max(1) as f64;
         let differences = || one.iter().zip(other).map(|(x, y)| x - y).zip(self.counted());
         let gain = differences().map(|(difference, _)| difference).sum::<f64>() / steps;
         let n = self.parts.len() as f64;

@@ -131,7 +131,7 @@ fn fitted(evidence: &Evidence, members: &[usize], memory: f64) -> Stack {
         let given: f64 = weights.iter().zip(factors).zip(p).map(|((w, f), p)| w * f * p).sum();
         (given / total).max(f64::MIN_POSITIVE).ln()
     });
-    let scores = evidence.counted().map(|n| steps.by_ref().take(n).sum()).collect();
+    let scores = evidence.parts.iter().map(|part| steps.by_ref().take(part.steps - part.from).sum()).collect();
     let mut of_all = vec![0.0; evidence.members()];
     members.iter().zip(weights).for_each(|(&member, weight)| of_all[member] = weight);
     Stack { weights: of_all, memory, scores }
@@ -171,7 +171,7 @@ mod tests {
                 logs.iter_mut().enumerate().for_each(|(k, logs)| logs.push(draw(i, t, k).ln()));
             }
         }
-        Evidence { parts: vec![Part { steps, from: 0 }; parts], logs }
+        Evidence { parts: vec![Part { steps, from: 0, counted: steps }; parts], logs }
     }
 
     #[test]

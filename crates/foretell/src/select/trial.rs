@@ -417,7 +417,7 @@ impl<'f> Trial<'f> {
         let of_fold = |(fits, fold): (&FoldFits, &Fold)| {
             let known = Known::of(&fits.model);
             let counted = fold.held_out.iter().flat_map(|z| &z.steps[z.from..]);
-            counted.filter(|ao| !known.knows(**ao)).count()
+            counted.filter(|ao| !ao.observation.is_missing() && !known.knows(**ao)).count()
         };
         let unseen: usize = self.fits.iter().zip(self.folds).map(of_fold).sum();
         unseen as f64 / self.evidence.steps().max(1) as f64
