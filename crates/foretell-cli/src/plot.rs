@@ -37,7 +37,7 @@ pub fn returns(title: &str, policies: &[Tested], bound: Option<f64>) -> Figure {
     let bar = |tested: &Tested| Bar {
         name: tested.policy.clone(),
         value: tested.returns.discounted_return,
-        half: tested.returns.discounted_ci95,
+        half: tested.returns.discounted_ci95.unwrap_or(0.0),
         is_own: tested.policy == crate::cmd::agent::OWN,
     };
     Figure::from(Bars {

@@ -69,6 +69,14 @@ pub fn plural(n: u64, noun: &str) -> String {
     format!("{} {noun}{}", count(n), if n == 1 { "" } else { "s" })
 }
 
+/// A number and half its interval, where there is one.
+pub fn with_ci95(x: f64, ci95: Option<f64>) -> String {
+    match ci95 {
+        Some(half) => format!("{x:.4} ± {half:.4}"),
+        None => format!("{x:.4} (± n/a: one episode)"),
+    }
+}
+
 /// 0.0123 as `1.23 %`.
 pub fn percent(share: f64) -> String {
     let digits = if share == 0.0 || share >= 0.1 { 1 } else { 2 };

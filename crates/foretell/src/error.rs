@@ -105,16 +105,6 @@ pub enum Error {
         /// What to do about it.
         remedy: &'static str,
     },
-    /// A step has no reward where every step needs one.
-    #[error(
-        "step {step} of episode {episode} has no reward; give logs with a reward at every step, and write 0 only where the reward was 0"
-    )]
-    MissingReward {
-        /// The episode, counted from 1.
-        episode: usize,
-        /// The step, counted from 1.
-        step: usize,
-    },
     /// A model file contains no moments, so no logs can be added to it.
     #[error(
         "{file}: the model keeps no moments, so nothing can be added to it; learn it with `keep_moments`, or learn again from all logs"

@@ -7,8 +7,8 @@ use foretell::plan::{
 };
 use foretell::pomdp::Qmdp;
 use foretell::{
-    Action, ActionObservation, Agent, AgentParams, Belief, Domain, Filter, LearnParams, Logs, Model, Observation, Plan,
-    PlanParams, Policy, Pomdp, Returns, Seed, Trajectory, TreeParams, domains, learn,
+    Action, ActionObservation, Agent, AgentParams, Alphabet, Belief, Domain, End, Filter, LearnParams, LogTest, Logs, Model,
+    Observation, Plan, PlanParams, Policy, Pomdp, Returns, Seed, Trajectory, TreeParams, domains, learn,
 };
 
 const TEST_EPISODES: usize = 10_000;
@@ -31,7 +31,7 @@ fn qmdp_is_nearly_as_good_as_observing_the_cell() {
     assert!((qmdp.bound() - 0.9030).abs() < 0.00005);
     let earned = returns(&maze, || qmdp.policy());
     // An independent program found 0.900 ± 0.004.
-    assert!((earned.discounted_return - 0.900).abs() < 0.004 + earned.discounted_ci95, "{earned:?}");
+    assert!((earned.discounted_return - 0.900).abs() < 0.004 + earned.discounted_ci95.unwrap(), "{earned:?}");
 }
 
 #[test]
@@ -161,11 +161,70 @@ fn a_truncated_policy_file_is_refused() {
 }
 
 #[test]
-fn planning_needs_rewards() {
+fn planning_needs_some_rewards() {
     let (_, mut episodes, model) = walks(50);
-    episodes[3].rewards[2] = None;
+    episodes.iter_mut().for_each(|z| z.rewards.fill(None));
     let message = plan_on(&model, &episodes, &PlanParams::default(), &mut |_| {}).unwrap_err().to_string();
-    assert!(message.contains("step 3 of episode 4 has no reward"), "{message}");
+    assert!(message.contains("no rewards to plan for") && message.contains("`reward`"), "{message}");
+}
+
+/// One step each: the first action earns 1, the second 0.6. Of the rewards of the first, nine in ten
+/// are unknown.
+fn choices() -> (Model, Vec<Trajectory>) {
+    let mut alphabet = Alphabet::default();
+    ["good", "fair"].iter().for_each(|name| {
+        alphabet.intern_action(name);
+    });
+    alphabet.intern_terminal_observation("done");
+    let episode = |i: u32| {
+        let (action, is_known) = (i % 2, i % 2 == 1 || i.is_multiple_of(20));
+        Trajectory {
+            steps: vec![ActionObservation::new(action, 0)],
+            rewards: vec![is_known.then_some(if action == 0 { 1.0 } else { 0.6 })],
+            action_probabilities: vec![],
+            end: End::Terminated,
+            about: Default::default(),
+        }
+    };
+    let episodes: Vec<Trajectory> = (0..400).map(episode).collect();
+    let model = learn(&Logs::memory(alphabet, episodes.clone()), &LearnParams::default()).unwrap();
+    (model, episodes)
+}
+
+#[test]
+fn an_unknown_reward_is_not_zero() {
+    let (model, episodes) = choices();
+    assert_eq!(Steps::of(model.alphabet(), &episodes).unwrap().unrewarded(), 180);
+    for regressor in [Regressor::Trees, Regressor::Table, Regressor::Mean] {
+        let params = PlanParams { regressor, pessimism: 0.01, ..PlanParams::default() };
+        let plan = plan_on(&model, &episodes, &params, &mut |_| {}).unwrap();
+        assert_eq!(plan.policy().best(), Action(0), "{regressor:?}: as 0, nine unknown ones would leave 0.1");
+        // twenty of the two hundred steps with the action have a reward
+        assert_eq!(plan.support(&episodes).unwrap().median, 20.0);
+        let test = LogTest { max_steps: 1, discount: 0.5, rollouts: 10, replicates: 10, seed: Seed(1), first: None };
+        let value = test.evaluate(&plan, &episodes).unwrap();
+        assert_eq!((value.missing_rewards, value.fitted_q.value), (180, 1.0));
+        // the unknown ones have the mean of the known: (20 · 1 + 200 · 0.6) / 220
+        assert!((value.logged.mean_return - 140.0 / 220.0).abs() < 1e-12, "{:?}", value.logged);
+    }
+}
+
+#[test]
+fn rewards_after_an_unknown_one_keep_their_discount() {
+    let (_, episodes) = choices();
+    let steps = vec![episodes[0].steps[0]; 3];
+    let z = Trajectory { steps, rewards: vec![Some(1.0), None, Some(4.0)], ..episodes[0].clone() };
+    assert_eq!(Returns::of([z], 0.5).discounted_return, 2.0);
+}
+
+#[test]
+fn a_single_episode_has_no_interval() {
+    let (model, episodes) = choices();
+    let plan = plan_on(&model, &episodes, &PlanParams { rounds: 2, ..PlanParams::default() }, &mut |_| {}).unwrap();
+    let test = LogTest { max_steps: 1, discount: 0.5, rollouts: 10, replicates: 10, seed: Seed(1), first: None };
+    let value = test.evaluate(&plan, &episodes[..1]).unwrap();
+    assert_eq!((value.fitted_q.ci95, value.logged.discounted_ci95, value.agree()), (None, None, None));
+    assert!(value.rollouts.unwrap().ci95.is_some(), "there are several rollouts");
 }
 
 #[test]

@@ -201,7 +201,7 @@ fn the_return_of_a_policy_is_at_least_the_lower_bound() {
         let earned = test.returns(|| solution.policy(pomdp));
         // 2.3 times half the 95 % interval are 4.5 standard deviations; 0.9^130 of at most 100 /
         // (1 − 0.9) comes later.
-        let chance = 2.3 * earned.discounted_ci95 + 1e-3;
+        let chance = 2.3 * earned.discounted_ci95.unwrap() + 1e-3;
         let (lower, mean) = (solution.lower.unwrap(), earned.discounted_return);
         assert!(mean > lower - chance && mean < solution.upper + chance, "{name}: {mean} ± {chance}, {lower} {}", solution.upper);
     }

@@ -159,9 +159,9 @@ fn policy_file(path: &Path, plan: &Plan) -> PolicyFile {
 
 fn show(report: &Run, args: &Args) -> anyhow::Result<()> {
     let rows = report.policies.iter().map(|Tested { policy, returns: r }| {
-        let numbers = [r.mean_return, r.ci95, r.discounted_return, r.discounted_ci95];
+        let numbers = [Some(r.mean_return), r.ci95, Some(r.discounted_return), r.discounted_ci95];
         let mut row = vec![policy.clone()];
-        row.extend(numbers.map(|x| format!("{x:.3}")));
+        row.extend(numbers.map(|x| x.map_or("–".into(), |x| format!("{x:.3}"))));
         row.extend([format!("{:.1}", r.mean_length), report::percent(r.terminated)]);
         row
     });

@@ -101,8 +101,8 @@ fn in_domain(args: &Args, plan: &Plan, domain: &str) -> anyhow::Result<()> {
         return report::json(&Report { all, by_seed });
     }
     report::say(format!("{} in {}", plural(all.episodes, "episode"), domain.name))?;
-    report::say(format!("  return     {:.4} ± {:.4}", all.mean_return, all.ci95))?;
-    report::say(format!("  discounted {:.4} ± {:.4} (discount {discount})", all.discounted_return, all.discounted_ci95))?;
+    report::say(format!("  return     {}", report::with_ci95(all.mean_return, all.ci95)))?;
+    report::say(format!("  discounted {} (discount {discount})", report::with_ci95(all.discounted_return, all.discounted_ci95)))?;
     report::say(format!(
         "  length     {:.2} steps; {} of the episodes terminated",
         all.mean_length,
@@ -153,7 +153,7 @@ fn show(report: &LogReport) -> anyhow::Result<()> {
     let LogReport { episodes, max_steps, discount, value, .. } = report;
     let episodes = plural(*episodes as u64, "episode");
     report::say(format!("discounted return over {max_steps} steps (discount {discount}), estimated from {episodes} of logs"))?;
-    let line = |name: &str, x: &Estimate| report::say(format!("  {name:<22} {:.4} ± {:.4}", x.value, x.ci95));
+    let line = |name: &str, x: &Estimate| report::say(format!("  {name:<22} {}", report::with_ci95(x.value, x.ci95)));
     line("behaviour policy", &Estimate { value: value.logged.discounted_return, ci95: value.logged.discounted_ci95 })?;
     line("fitted-Q evaluation", &value.fitted_q)?;
     if let Some(rollouts) = &value.rollouts {
@@ -167,7 +167,16 @@ fn show(report: &LogReport) -> anyhow::Result<()> {
     if let Some(warning) = value.learned_from.and_then(|known| known.warning()) {
         report::say(format!("warning: {warning}"))?;
     }
+    if value.missing_rewards > 0 {
+        report::say(format!(
+            "{} of these logs had no reward: fitted-Q leaves them out, and the behaviour policy is given the mean of known rewards there.",
+            plural(value.missing_rewards as u64, "step")
+        ))?;
+    }
     match report.agree {
+        None if report.episodes < 2 => report::say(
+            "warning: a single episode gives no interval, so nothing can be said about the difference; give more episodes",
+        ),
         _ if report.rewarded < FEW_REWARDS => report::say(format!(
             "warning: only {} of these logs had a non-zero reward, so the estimates are unreliable; give more logs",
             plural(report.rewarded as u64, "step")
@@ -179,6 +188,7 @@ fn show(report: &LogReport) -> anyhow::Result<()> {
         None if report.has_masks => report::say(
             "Only actions that were available in the logs are taken. A model does not predict which are, so there are no rollouts.",
         ),
+        None if value.rollouts.is_some() => report::say("A single rollout gives no interval; take more with --episodes."),
         None => report::say("The policy has no model, so there is no second estimate."),
     }?;
     Ok(())

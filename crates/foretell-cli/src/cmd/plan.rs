@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use foretell::plan::{Planner, Regressor, Round, StateKind, only_reward, plan_on};
+use foretell::plan::{Planner, Regressor, Round, StateKind, are_single_steps, only_reward, plan_on};
 use foretell::{Model, PlanOverrides, PlanParams, StopReason};
 use serde_json::json;
 
 use crate::input::LogArgs;
 use crate::output;
-use crate::progress::RoundsBar;
+use crate::progress::{self, RoundsBar};
 use crate::report::{self, plural};
 
 /// Gap between the bounds of a plan, as a fraction of the upper bound, above which advice is given.
@@ -52,6 +52,17 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         eprintln!(
             "warning: every reward in the logs is {reward}, so good and bad policies cannot be distinguished; check the reward column"
         );
+    }
+    let unknown = episodes.iter().flat_map(|z| &z.rewards).filter(|reward| reward.is_none()).count();
+    let known = episodes.iter().flat_map(|z| &z.rewards).count() - unknown;
+    if unknown > 0 && known > 0 {
+        progress::note(&format!(
+            "{} have no reward and are left out; if an empty reward means 0, write 0",
+            plural(unknown as u64, "step")
+        ));
+    }
+    if are_single_steps(model.alphabet(), &episodes) {
+        progress::note("every episode has one step, which is taken as its end (a bandit)");
     }
     let mut bar = RoundsBar::new("planning", params.rounds as u64);
     let mut trace: Vec<Round> = Vec::new();

@@ -215,7 +215,7 @@ fn comments(args: &Args, found: &Found, valued: &[CandidateValue], chosen: &Lear
         _ => lines.push(format!("nothing was significantly better than {name}, so these are its parameters")),
     }
     if let Some(CandidateValue { value: Some(value), .. }) = valued.iter().find(|valued| valued.params == *chosen) {
-        lines.push(format!("value of the policy planned with them: {:.4} ± {:.4}", value.value, value.ci95));
+        lines.push(format!("value of the policy planned with them: {}", report::with_ci95(value.value, value.ci95)));
     }
     lines.push(format!("use: foretell learn LOGS --config {} -o model.safetensors", args.output.display()));
     if chosen.mix > 0.0 {
@@ -309,7 +309,10 @@ fn say_values(args: &Args, valued: &[CandidateValue], chosen: &LearnParams) -> a
         row.extend(shape(&valued.params));
         row.push(valued.params.rank.to_string());
         match (&valued.value, &valued.why) {
-            (Some(value), _) => row.extend([format!("{:.4}", value.value), format!("{:.4}", value.ci95)]),
+            (Some(value), _) => {
+                let half = value.ci95.map_or("n/a: one episode".into(), |half| format!("{half:.4}"));
+                row.extend([format!("{:.4}", value.value), half]);
+            }
             (None, why) => row.extend(["–".into(), why.clone().unwrap_or_default()]),
         }
         row

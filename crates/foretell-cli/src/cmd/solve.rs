@@ -122,7 +122,7 @@ fn show(report: &Report, domain: &str) -> anyhow::Result<()> {
     }
     if let Some(Returns { episodes, discounted_return, discounted_ci95, .. }) = report.returns {
         let episodes = plural(episodes, "episode");
-        report::say(format!("  policy     {discounted_return:.4} ± {discounted_ci95:.4} in {episodes}"))?;
+        report::say(format!("  policy     {} in {episodes}", report::with_ci95(discounted_return, discounted_ci95)))?;
     }
     let vectors = plural(report.vectors as u64, "vector");
     if report.lower.is_some() {

@@ -65,7 +65,7 @@ pub fn for_policy(earned: Option<&Earned>, estimates: Option<&Estimates>) -> Vec
         let compared: Vec<String> = ["random", "QMDP"].into_iter().filter_map(named).collect();
         return vec![
             Headline {
-                value: format!("{} ± {}", number(own.returns.mean_return, 3), number(own.returns.ci95, 3)),
+                value: with_half(own.returns.mean_return, own.returns.ci95),
                 label: format!("mean return of an episode in {}", earned.domain),
                 note: compared.join("; "),
             },
@@ -81,7 +81,7 @@ pub fn for_policy(earned: Option<&Earned>, estimates: Option<&Estimates>) -> Vec
         ];
     }
     let estimate = |e: &Estimates| Headline {
-        value: format!("{} ± {}", number(e.fitted_q.value, 3), number(e.fitted_q.ci95, 3)),
+        value: with_half(e.fitted_q.value, e.fitted_q.ci95),
         label: format!("return over {}, estimated from logs", plural(e.max_steps as u64, "step")),
         note: format!(
             "discounted; the behaviour policy earned {} in {} episodes",
@@ -90,6 +90,11 @@ pub fn for_policy(earned: Option<&Earned>, estimates: Option<&Estimates>) -> Vec
         ),
     };
     estimates.map(estimate).into_iter().collect()
+}
+
+/// A number and half its interval, where there is one.
+fn with_half(x: f64, half: Option<f64>) -> String {
+    half.map_or_else(|| number(x, 3), |half| format!("{} ± {}", number(x, 3), number(half, 3)))
 }
 
 /// −1.50 rather than -1.50.

@@ -123,7 +123,7 @@ fn run(problem: &Problem, seed: u64) -> anyhow::Result<Vec<Row>> {
         let made = plan(&model, &logs, &planning, &mut |_| {})?;
         let seconds = started.elapsed().as_secs_f64();
         let returns = test.returns(made.policies_for(domain.alphabet())?);
-        let (value, ci95) = (returns.discounted_return, returns.discounted_ci95);
+        let (value, ci95) = (returns.discounted_return, returns.discounted_ci95.unwrap_or(0.0));
         let share = (value - random) / (lower - random);
         rows.push(Row { problem: name.clone(), policy: policy.into(), seed, value, ci95, share, seconds });
     }

@@ -231,9 +231,9 @@ impl Run<'_> {
             policy,
             seed,
             mean_return: r.mean_return,
-            ci95: r.ci95,
+            ci95: r.ci95.unwrap_or(0.0),
             discounted_return: r.discounted_return,
-            discounted_ci95: r.discounted_ci95,
+            discounted_ci95: r.discounted_ci95.unwrap_or(0.0),
             mean_length: r.mean_length,
             seconds,
         };

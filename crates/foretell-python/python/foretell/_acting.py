@@ -179,8 +179,8 @@ def evaluate_in_env(
     discounted = np.add.reduceat(rewards * gamma ** np.maximum(step, 0), starts)
     lengths = np.diff(np.append(starts, len(rewards))) - first
 
-    def half(values: NDArray[np.float64]) -> float:
-        return float(1.96 * values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
+    def half(values: NDArray[np.float64]) -> float | None:
+        return float(1.96 * values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
 
     return Returns(
         episodes=episodes,

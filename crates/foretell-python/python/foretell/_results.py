@@ -140,25 +140,26 @@ class Score:
 
 @dataclass(frozen=True)
 class Returns:
-    """Mean returns of a policy; ``ci95`` is half the width of a 95 % interval."""
+    """Mean returns of a policy; ``ci95`` is half the width of a 95 % interval, and None for a single
+    episode."""
 
     episodes: int
     mean_return: float
-    ci95: float
+    ci95: float | None
     discounted_return: float
-    discounted_ci95: float
+    discounted_ci95: float | None
     mean_length: float
     terminated: float
     """Fraction of the episodes that terminated, rather than being truncated."""
 
     def __repr__(self) -> str:
-        plain, less = f"{self.mean_return:.4g} ± {self.ci95:.2g}", f"{self.discounted_return:.4g} ± {self.discounted_ci95:.2g}"
+        plain, less = Estimate(self.mean_return, self.ci95), Estimate(self.discounted_return, self.discounted_ci95)
         return f"<foretell.Returns: {plain}, discounted {less}, {count(self.episodes, 'episode')}>"
 
     def _repr_html_(self) -> str:
         rows: list[tuple[str, object]] = [
-            ("return", f"{self.mean_return:.4f} ± {self.ci95:.4f}"),
-            ("discounted", f"{self.discounted_return:.4f} ± {self.discounted_ci95:.4f}"),
+            ("return", _with_interval(self.mean_return, self.ci95)),
+            ("discounted", _with_interval(self.discounted_return, self.discounted_ci95)),
             ("steps", f"{self.mean_length:.2f}"),
             ("terminated", f"{self.terminated:.1%}"),
             ("episodes", f"{self.episodes:,}"),
@@ -168,13 +169,13 @@ class Returns:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value and half the width of its 95 % interval."""
+    """A value and half the width of its 95 % interval; None for a single episode."""
 
     value: float
-    ci95: float
+    ci95: float | None
 
     def __str__(self) -> str:
-        return f"{self.value:.4g} ± {self.ci95:.2g}"
+        return f"{self.value:.4g}" if self.ci95 is None else f"{self.value:.4g} ± {self.ci95:.2g}"
 
 
 @dataclass(frozen=True)
@@ -188,9 +189,13 @@ class LogValue:
     rollouts: Estimate | None
     """Estimate by rollouts in the policy's own model, if it has one."""
     same_action: float
-    """Fraction of the steps in which the policy takes the logged action."""
+    """Fraction of the steps with a reward in which the policy takes the logged action."""
     agree: bool | None
-    """Whether the two estimates agree; if not, trust neither. None if there is only one."""
+    """Whether the two estimates agree; if not, trust neither. None if there is only one, or one
+    without an interval."""
+    missing_rewards: int
+    """Steps without a reward: fitted-Q leaves them out, and the logged return takes the mean of known
+    rewards there."""
     rewarded: int
     """Steps of the logs with a non-zero reward, on which the estimates are based."""
     max_steps: int
@@ -208,6 +213,7 @@ class LogValue:
             rollouts=None if rollouts is None else Estimate(**rollouts),
             same_action=report["same_action"],
             agree=report["agree"],
+            missing_rewards=report["missing_rewards"],
             rewarded=report["rewarded"],
             max_steps=report["max_steps"],
             discount=report["discount"],
@@ -252,7 +258,7 @@ class Solution:
 
     def __repr__(self) -> str:
         least = "" if self.lower is None else f"at least {self.lower:.5g}, "
-        earned = "" if self.returns is None else f", earned {self.returns.discounted_return:.4g} ± {self.returns.discounted_ci95:.2g}"
+        earned = "" if self.returns is None else f", earned {Estimate(self.returns.discounted_return, self.returns.discounted_ci95)}"
         return f"<foretell.Solution: {least}at most {self.upper:.5g}{earned}>"
 
 

@@ -139,7 +139,7 @@ def returns(earned: Returns | Mapping[str, Returns], *, discounted: bool = False
             raise TypeError(f"{name}: a {type(r).__name__} is not a foretell.Returns; use evaluate in a domain or environment")
     names = list(named)
     values = [r.discounted_return if discounted else r.mean_return for r in named.values()]
-    halves = [r.discounted_ci95 if discounted else r.ci95 for r in named.values()]
+    halves = [(r.discounted_ci95 if discounted else r.ci95) or 0.0 for r in named.values()]
     ax.barh(names, values, xerr=halves, color=COLOURS[0], height=0.6, error_kw={"lw": 1.5, "capsize": 3})
     ax.invert_yaxis()
     ax.set(xlabel=("discounted " if discounted else "") + "return of an episode, with 95 % intervals")

@@ -7,6 +7,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::compare::{Comparison, Verdict, against_all};
+use super::horizons::{HorizonScore, Horizons};
 use crate::data::{About, ActionObservation, Alphabet, EpisodeKeys, LearnedFrom, Observation, Trajectory, Translation};
 use crate::error::{Error, Result};
 use crate::log::Logs;
@@ -23,20 +24,6 @@ const HELD: usize = 4096;
 const BINS: usize = 10;
 /// The exact model among the comparisons.
 const TRUTH: &str = "truth";
-
-/// Mean log-likelihood of the first `horizon` observations given the actions, ln P(o_1 … o_n ‖ a_1
-/// … a_n).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct HorizonScore {
-    /// n
-    pub horizon: usize,
-    /// Mean over the episodes that are at least that long, nats.
-    pub log_likelihood: f64,
-    /// Half the width of its 95 % interval; none for a single episode.
-    pub ci95: Option<f64>,
-    /// Number of episodes that are that long.
-    pub episodes: u64,
-}
 
 /// Predicted probabilities in a bin, and how often the predicted observation occurred.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -147,54 +134,6 @@ pub fn score(model: &Model, logs: &Logs, truth: Option<&Pomdp>) -> Result<Score>
     Ok(Score { learned_from, ..tally.finish(truth.is_some()) })
 }
 
-/// Sums over episodes of the log-likelihood at each horizon.
-#[derive(Clone, Debug, Default)]
-struct Horizons {
-    /// (episodes, sum, sum of squares)
-    sums: Vec<(u64, f64, f64)>,
-}
-
-impl Horizons {
-    fn is_empty(&self) -> bool {
-        self.sums.is_empty()
-    }
-
-    /// Adds an episode, given the log-likelihood of each of its steps.
-    fn add(&mut self, log_likelihoods: &[f64]) {
-        let mut log_likelihood = 0.0;
-        for (t, step) in log_likelihoods.iter().enumerate() {
-            log_likelihood += step;
-            if t == self.sums.len() {
-                self.sums.push((0, 0.0, 0.0));
-            }
-            let (n, sum, squares) = &mut self.sums[t];
-            *n += 1;
-            *sum += log_likelihood;
-            *squares += log_likelihood * log_likelihood;
-        }
-    }
-
-    fn merge(&mut self, other: Horizons) {
-        for (t, (n, sum, squares)) in other.sums.into_iter().enumerate() {
-            if t == self.sums.len() {
-                self.sums.push((0, 0.0, 0.0));
-            }
-            let into = &mut self.sums[t];
-            *into = (into.0 + n, into.1 + sum, into.2 + squares);
-        }
-    }
-
-    fn finish(&self) -> Vec<HorizonScore> {
-        let horizon = |(t, &(episodes, sum, squares)): (usize, &(u64, f64, f64))| {
-            let n = episodes as f64;
-            let mean = sum / n;
-            let ci95 = (episodes > 1).then(|| Z95 * (((squares - sum * mean) / (n - 1.0)).max(0.0) / n).sqrt());
-            HorizonScore { horizon: t + 1, log_likelihood: mean, ci95, episodes }
-        };
-        self.sums.iter().enumerate().map(horizon).collect()
-    }
-}
-
 /// Sums over episodes for another predictor than the model.
 #[derive(Clone, Debug, Default)]
 struct Other {
@@ -208,7 +147,7 @@ impl Other {
     /// probability under this predictor.
     fn add(&mut self, models: &[f64], z: &Trajectory, probabilities: impl Iterator<Item = f64>) {
         let own: Vec<f64> = probabilities.map(log_likelihood).collect();
-        self.horizons.add(&own);
+        self.horizons.add(z.about.group.as_ref(), &own);
         self.difference.add(z.about.group.as_ref(), scored(z, models.iter().zip(&own).map(|(model, own)| model - own)));
     }
 
@@ -365,7 +304,7 @@ impl Tally {
                 log_likelihood(p)
             };
             let log_likelihoods: Vec<f64> = z.steps.iter().enumerate().map(step).collect();
-            self.model.add(&log_likelihoods);
+            self.model.add(z.about.group.as_ref(), &log_likelihoods);
             self.per_step.add(z.about.group.as_ref(), scored(z, log_likelihoods.iter().copied()));
             all.push(log_likelihoods);
             self.episodes += 1;

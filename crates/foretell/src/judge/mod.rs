@@ -1,6 +1,7 @@
 //! Evaluation: scores of models, values of policies, diagnosis of logs, search for parameters.
 
 mod compare;
+mod horizons;
 mod evaluate;
 mod returns;
 mod baselines;
@@ -13,5 +14,6 @@ pub use baselines::*;
 pub use compare::{Comparison, Verdict};
 pub use evaluate::*;
 pub use follow::{EventScore, FollowedStep, follow, observations_of, score_event};
+pub use horizons::HorizonScore;
 pub use off_policy::*;
 pub use returns::*;

@@ -46,29 +46,33 @@ pub struct LogTest {
 pub struct Estimate {
     /// The expected discounted return.
     pub value: f64,
-    /// Half the width of the interval. It covers sampling error only, not errors of trees or model.
-    pub ci95: f64,
+    /// Half the width of the interval, which covers sampling error only, not errors of trees or
+    /// model; `None` for a single episode.
+    pub ci95: Option<f64>,
 }
 
 impl Estimate {
-    /// Whether the intervals overlap.
-    pub fn agrees_with(&self, other: &Estimate) -> bool {
+    /// Whether the intervals overlap, if there are two.
+    pub fn agrees_with(&self, other: &Estimate) -> Option<bool> {
         let rounding = ROUNDING * self.value.abs().max(other.value.abs());
-        (self.value - other.value).abs() <= self.ci95 + other.ci95 + rounding
+        Some((self.value - other.value).abs() <= self.ci95? + other.ci95? + rounding)
     }
 }
 
 /// The value of a policy, estimated from logs.
 #[derive(Clone, Debug, Serialize)]
 pub struct LogValue {
-    /// The return of the behaviour policy, from the logs.
+    /// The return of the behaviour policy, from the logs. An unknown reward counts as the mean of the
+    /// known ones as many steps after the start of other episodes.
     pub logged: Returns,
+    /// Steps whose reward is unknown; fitted-Q evaluation leaves them out.
+    pub missing_rewards: usize,
     /// By fitted-Q evaluation, with an interval by bootstrap over episodes.
     pub fitted_q: Estimate,
     /// By rollouts in the policy's model, with an interval over rollouts; `None` if it has no
     /// model, or if only some actions were available in the logs, which the model does not predict.
     pub rollouts: Option<Estimate>,
-    /// Share of the steps in whose state the policy would have taken the action of the logs.
+    /// Share of the steps with known reward in whose state the policy would have taken the action of the logs.
     pub same_action: f64,
     /// How many of the episodes it was planned on, or its model was learned from; `None` where that
     /// is not known.
@@ -77,9 +81,9 @@ pub struct LogValue {
 }
 
 impl LogValue {
-    /// Whether the two estimates agree, where there are two.
+    /// Whether the two estimates agree, where there are two with intervals.
     pub fn agree(&self) -> Option<bool> {
-        self.rollouts.map(|rollouts| rollouts.agrees_with(&self.fitted_q))
+        self.rollouts.and_then(|rollouts| rollouts.agrees_with(&self.fitted_q))
     }
 }
 
@@ -104,10 +108,12 @@ impl LogTest {
         let rollouts = simulated.map(|model| self.rollouts(plan, model, &rewards));
         let given = if self.first.is_some() { episodes.len() } else { 0 };
         let same = steps.list().iter().filter(|step| actions[step.row] == step.action).count().saturating_sub(given);
-        let logged = Returns::of(episodes.iter().map(|z| self.cut(z)), self.discount);
+        let cut: Vec<Trajectory> = episodes.iter().map(|z| self.cut(z)).collect();
+        let logged = Returns::of(with_mean_rewards(cut), self.discount);
         let same_action = same as f64 / (steps.list().len() - given).max(1) as f64;
         Ok(LogValue {
             logged,
+            missing_rewards: steps.unrewarded(),
             fitted_q: self.after_first(fitted_q),
             rollouts: rollouts.map(|x| self.after_first(x)),
             same_action,
@@ -132,7 +138,7 @@ impl LogTest {
     /// The value after the first step, which has no reward, if that is given.
     fn after_first(&self, Estimate { value, ci95 }: Estimate) -> Estimate {
         let weight = if self.first.is_some() && self.discount > 0.0 { self.discount } else { 1.0 };
-        Estimate { value: value / weight, ci95: ci95 / weight }
+        Estimate { value: value / weight, ci95: ci95.map(|half| half / weight) }
     }
 
     /// Q̂ at the start, over the horizon of an episode.
@@ -153,7 +159,7 @@ impl LogTest {
         });
         let values: Vec<f64> = values.collect();
         let replicates: Mean = values[1..].iter().copied().collect();
-        Estimate { value: values[0], ci95: Z95 * replicates.sd() }
+        Estimate { value: values[0], ci95: (episodes > 1).then(|| Z95 * replicates.sd()) }
     }
 
     /// The mean return of the policy in its own model, with rewards of the model's POMDP, or else
@@ -165,7 +171,7 @@ impl LogTest {
             .map(|i| self.rollout(plan, model, rewards, &mut seed.index(i).rng()))
             .collect();
         let mean: Mean = returns.into_iter().collect();
-        Estimate { value: mean.mean(), ci95: mean.ci95() }
+        Estimate { value: mean.mean(), ci95: (mean.count() > 1.0).then(|| mean.ci95()) }
     }
 
     fn rollout(&self, plan: &Plan, model: &Model, rewards: &TreeQ, rng: &mut Rng) -> f64 {
@@ -192,6 +198,24 @@ impl LogTest {
     }
 }
 
+/// The episodes, with the mean of the known rewards of their time step, or else of all steps, in
+/// place of unknown ones.
+fn with_mean_rewards(mut episodes: Vec<Trajectory>) -> Vec<Trajectory> {
+    let (mut all, mut at) = (Mean::default(), Vec::<Mean>::new());
+    for (t, &reward) in episodes.iter().flat_map(|z| z.rewards.iter().enumerate()) {
+        at.resize(at.len().max(t + 1), Mean::default());
+        reward.into_iter().for_each(|reward| {
+            all.add(reward);
+            at[t].add(reward);
+        });
+    }
+    let mean = |t: usize| if at[t].count() > 0.0 { at[t].mean() } else { all.mean() };
+    for z in &mut episodes {
+        z.rewards.iter_mut().enumerate().filter(|(_, reward)| reward.is_none()).for_each(|(t, reward)| *reward = Some(mean(t)));
+    }
+    episodes
+}
+
 /// How often each of n is drawn when n are drawn with replacement.
 fn drawn(n: usize, rng: &mut Rng) -> Vec<f64> {
     let mut counts = vec![0.0; n];
@@ -199,15 +223,16 @@ fn drawn(n: usize, rng: &mut Rng) -> Vec<f64> {
     counts
 }
 
-/// Every action of the policy must be in the logs, otherwise it cannot be evaluated.
+/// Every action of the policy must be in the logs with a reward, otherwise it cannot be evaluated.
 fn check_support(plan: &Plan, steps: &Steps, actions: &[Action]) -> Result<()> {
     let taken = |a: Action| steps.list().iter().any(|step| step.action == a);
     let all = (0..steps.actions() as u32).map(Action);
     match all.into_iter().find(|&a| actions.contains(&a) && !taken(a)) {
         None => Ok(()),
         Some(a) => {
+            let with = if steps.unrewarded() > 0 { " with a reward" } else { "" };
             let problem =
-                format!("the policy takes the action {:?}, which never occurs in the logs", plan.alphabet().action_name(a));
+                format!("the policy takes the action {:?}, which never occurs in the logs{with}", plan.alphabet().action_name(a));
             Err(Error::data(problem, "give logs that contain all of its actions"))
         }
     }

@@ -169,7 +169,10 @@ impl Summary {
         if self.episodes > 0 {
             self.find_in_symbols(&mut say);
             self.find_in_rewards(&mut say);
-            let short = self.lengths.is_some_and(|lengths| lengths.median == 1);
+            let single = self.lengths.is_some_and(|lengths| lengths.max == 1);
+            let bandit = "every episode has one step: plans take it as the end of the episode (a bandit)";
+            say(single && self.terminated == 0.0, bandit.into());
+            let short = self.lengths.is_some_and(|lengths| lengths.median == 1) && !single;
             say(short, "at least half of the episodes have one step: is the episode column right?".into());
         }
         say(

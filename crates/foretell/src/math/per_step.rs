@@ -46,6 +46,15 @@ pub(crate) struct PerStepMean {
     pub(crate) blocks: u64,
 }
 
+impl PerStepMean {
+    /// The ratio of sums over independent terms: of the sum and the number of steps of each.
+    pub(crate) fn over(terms: impl IntoIterator<Item = (f64, u64)>) -> PerStepMean {
+        let mut all = Terms::default();
+        terms.into_iter().for_each(|(sum, steps)| all.add(sum, steps));
+        PerStepMean { mean: all.ratio(), ci95: all.ci95(), blocks: all.count }
+    }
+}
+
 impl PerStep {
     /// Adds an episode, given its group and the value of each of its steps.
     pub(crate) fn add(&mut self, group: Option<&Arc<str>>, values: impl Iterator<Item = f64>) {

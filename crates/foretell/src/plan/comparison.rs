@@ -1,7 +1,7 @@
 //! Compares how well the model and the last steps alone predict logs: the better predictor is the
 //! better basis for decisions.
 
-use crate::data::{Episodes, Fingerprints, HELD_OUT, Trajectory, is_held_out};
+use crate::data::{ActionObservation, Episodes, Fingerprints, HELD_OUT, Trajectory, is_held_out};
 use crate::model::{Counter, Model, NGram, Past, PredictiveState};
 use crate::system::{Predict, Track};
 
@@ -54,7 +54,14 @@ impl Comparison {
         let mut state = PredictiveState::new(model);
         let by_model = held.iter().map(|z| {
             state.reset();
-            z.steps.iter().map(|&ao| state.update(ao).max(LEAST).ln()).sum::<f64>()
+            let log = |(t, &ao): (usize, &ActionObservation)| match z.about.partial_at(t) {
+                Some(pattern) => {
+                    state.observe_partial(ao.action, pattern);
+                    0.0
+                }
+                None => state.update(ao).max(LEAST).ln(),
+            };
+            z.steps.iter().enumerate().map(log).sum::<f64>()
         });
         Some(Comparison { model: by_model.sum(), pairs })
     }

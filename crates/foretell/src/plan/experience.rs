@@ -29,6 +29,8 @@ pub struct Steps {
     allowed: Option<Vec<bool>>,
     /// Whether the logs say which actions were available.
     is_restricted: bool,
+    /// Steps of the episodes whose reward is unknown.
+    unrewarded: usize,
 }
 
 /// One step.
@@ -46,26 +48,30 @@ pub struct Step {
 }
 
 impl Steps {
-    /// The steps of episodes over that alphabet. Every step must have a reward, but for a first one
-    /// that nobody chose ([`FIRST_ACTION`]).
+    /// The steps of episodes over that alphabet whose reward is known. Of the others there are only
+    /// the states: an unknown reward is not 0, so there is no target for them. A first step that
+    /// nobody chose ([`FIRST_ACTION`]) needs no reward. [Single steps](are_single_steps) end their
+    /// episodes.
     pub fn of(alphabet: &Alphabet, episodes: &[Trajectory]) -> Result<Steps> {
         let count = episodes.iter().map(|z| z.steps.len()).sum();
         let actions = alphabet.actions().len();
-        let mut steps =
-            Steps { list: Vec::with_capacity(count), starts: Vec::new(), rows: 0, actions, allowed: None, is_restricted: false };
+        let list = Vec::with_capacity(count);
+        let mut steps = Steps { list, starts: Vec::new(), rows: 0, actions, allowed: None, is_restricted: false, unrewarded: 0 };
         let given = alphabet.action(FIRST_ACTION);
+        let ends_after_one = are_single_steps(alphabet, episodes);
         for (i, z) in episodes.iter().enumerate() {
             steps.starts.push(steps.rows);
             for (t, ao) in z.steps.iter().enumerate() {
                 let nobody_chose = || (t == 0 && Some(ao.action) == given).then_some(0.0);
                 let Some(reward) = z.rewards.get(t).copied().flatten().or_else(nobody_chose) else {
-                    return Err(Error::MissingReward { episode: i + 1, step: t + 1 });
+                    steps.unrewarded += 1;
+                    continue;
                 };
                 if reward.is_nan() || reward.abs() > LARGEST_REWARD {
                     let problem = format!("step {} of episode {} has the reward {reward}", t + 1, i + 1);
                     return Err(Error::data(problem, format!("give rewards between -{LARGEST_REWARD:e} and {LARGEST_REWARD:e}")));
                 }
-                let terminal = z.end == End::Terminated && t + 1 == z.steps.len();
+                let terminal = (z.end == End::Terminated || ends_after_one) && t + 1 == z.steps.len();
                 steps.list.push(Step { row: steps.rows + t, action: ao.action, reward, terminal });
             }
             steps.rows += z.steps.len() + 1;
@@ -75,8 +81,11 @@ impl Steps {
         if steps.is_restricted || given.is_some() {
             steps.allowed = Some(allowed(episodes, actions, given));
         }
-        if steps.list.is_empty() {
+        if count == 0 {
             return Err(Error::NoSteps);
+        }
+        if steps.unrewarded > 0 && episodes.iter().all(|z| z.rewards.iter().all(Option::is_none)) {
+            return Err(Error::NoRewards { purpose: "to plan for", remedy: "name their column (`reward`)" });
         }
         Ok(steps)
     }
@@ -87,7 +96,12 @@ impl Steps {
         self
     }
 
-    /// All steps, in order.
+    /// Steps of the episodes that are not in the list, because their reward is unknown.
+    pub fn unrewarded(&self) -> usize {
+        self.unrewarded
+    }
+
+    /// The steps whose reward is known, in order.
     pub fn list(&self) -> &[Step] {
         &self.list
     }
@@ -129,6 +143,14 @@ impl Steps {
     pub fn actions(&self) -> usize {
         self.actions
     }
+}
+
+/// Whether every episode is a single choice, and none says how it ended: a bandit. The choice ends
+/// the episode then, because nothing is known of another one.
+pub fn are_single_steps(alphabet: &Alphabet, episodes: &[Trajectory]) -> bool {
+    let given = alphabet.action(FIRST_ACTION);
+    let choices = |z: &Trajectory| z.steps.iter().enumerate().filter(|(t, ao)| *t > 0 || Some(ao.action) != given).count();
+    !episodes.is_empty() && episodes.iter().all(|z| z.end == End::Truncated && choices(z) == 1)
 }
 
 /// The actions that count after the last step of an episode, where it is not known which are

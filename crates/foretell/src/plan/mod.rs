@@ -15,7 +15,7 @@ mod planner;
 mod support;
 mod file;
 
-pub use experience::{States, Step, Steps};
+pub use experience::{States, Step, Steps, are_single_steps};
 pub use fitted_q::{Approximator, FittedQ, Round};
 pub use greedy::{Greedy, GreedyOnTrees};
 pub use memory::{LastObservations, WithLast};

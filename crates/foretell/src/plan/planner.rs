@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::comparison::Comparison;
-use super::experience::{AfterLast, States, Steps, is_restricted};
+use super::experience::{AfterLast, States, Steps, are_single_steps, is_restricted};
 use super::fitted_q::{FittedQ, Round};
 use super::memory::{LastObservations, WithLast};
 use super::q::{Q, QFit};
@@ -54,7 +54,7 @@ pub enum StateKind {
 pub enum Planner {
     /// Point-based planning if the model is refined, its POMDP predicts the logs better than the
     /// last steps do, its states determine rewards, and the logs do not say that actions were
-    /// unavailable; otherwise fitted-Q with the linear model
+    /// unavailable, and have episodes of several steps; otherwise fitted-Q with the linear model
     Auto,
     /// Fitted-Q on the logs, as in the paper
     FittedQ,
@@ -245,8 +245,9 @@ fn planned(model: &Model, episodes: &[Trajectory], params: &PlanParams, progress
 
 /// Chooses the planner for a model.
 fn suited(model: &Model, episodes: &[Trajectory], window: usize) -> Planner {
-    if is_restricted(episodes, model.alphabet()) {
-        return Planner::FittedQ; // solvers assume that all actions are available
+    // Solvers assume that all actions are available, and that episodes go on until they terminate.
+    if is_restricted(episodes, model.alphabet()) || are_single_steps(model.alphabet(), episodes) {
+        return Planner::FittedQ;
     }
     if model.latent().is_none_or(|latent| !latent.pomdp.has_rewards() || latent.forgets_rewards()) {
         return Planner::FittedQ;

@@ -40,7 +40,7 @@ impl Plan {
             None => {
                 let steps = Steps::of(&self.alphabet, episodes)?;
                 let seed = Seed(self.params.seed).stream("plan").stream("visits");
-                Visits::new(&steps, &states, seed)?.of(decisions(episodes).map(|row| actions[row]))
+                Visits::new(&steps, &states, seed)?.of(steps.list().iter().map(|step| actions[step.row]))
             }
         };
         tried.sort_unstable_by(f64::total_cmp);

@@ -98,7 +98,7 @@ impl Values<'_> {
 }
 
 /// The index of the candidate to choose: the first, unless another is better by more than one
-/// standard error of the difference, as if the two were independent.
+/// standard error of the difference, as if the two were independent, and that error is known.
 pub fn most_valuable(valued: &[CandidateValue]) -> usize {
     let value = |i: usize| valued.get(i).and_then(|valued| valued.value);
     let best = (0..valued.len()).filter(|&i| value(i).is_some()).max_by(|&i, &j| {
@@ -108,8 +108,8 @@ pub fn most_valuable(valued: &[CandidateValue]) -> usize {
     });
     match (best, best.and_then(value), value(0)) {
         (Some(best), Some(most), Some(first)) => {
-            let error = (most.ci95.powi(2) + first.ci95.powi(2)).sqrt() / Z95;
-            if most.value - first.value > error { best } else { 0 }
+            let error = most.ci95.zip(first.ci95).map(|(most, first)| most.hypot(first) / Z95);
+            if error.is_some_and(|error| most.value - first.value > error) { best } else { 0 }
         }
         (Some(best), _, None) => best,
         _ => 0,
@@ -125,7 +125,7 @@ mod tests {
         let valued = |values: &[Option<(f64, f64)>]| -> Vec<CandidateValue> {
             let one = |value: &Option<(f64, f64)>| CandidateValue {
                 params: LearnParams::default(),
-                value: value.map(|(value, ci95)| Estimate { value, ci95 }),
+                value: value.map(|(value, half)| Estimate { value, ci95: Some(half) }),
                 why: None,
             };
             values.iter().map(one).collect()
