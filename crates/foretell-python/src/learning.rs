@@ -137,7 +137,8 @@ pub fn update(
         let mut tell = |progress| tell_learning(task, progress);
         let learner = Learner::new(moments.params()).keep(keep).memory(memory).progress(&mut tell);
         let learned = learner.update((*moments).clone(), &logs)?;
-        Ok(Model::of(learned.model.continuing(&old, &logs.digest()?), learned.moments))
+        let more = learned.digest.clone().map_or_else(|| logs.digest(), Ok)?;
+        Ok(Model::of(learned.model.continuing(&old, &more), learned.moments))
     })
 }
 

@@ -141,7 +141,8 @@ impl<'a> Fitting<'a> {
             Some(n) => self.ensemble(model, logs, n)?,
             None => model,
         };
-        let model = model.with_schema(logs.schema().clone()).with_digest(logs.digest()?);
+        let digest = learned.digest.clone().map_or_else(|| logs.digest(), Ok)?;
+        let model = model.with_schema(logs.schema().clone()).with_digest(digest);
         Ok(Fitted { model, learned, rounds, stopped, selection: None })
     }
 
@@ -169,7 +170,7 @@ impl<'a> Fitting<'a> {
             Some(n) => self.ensemble(model, in_pieces, n)?,
             None => model,
         };
-        let model = model.with_schema(logs.schema().clone()).with_digest(logs.digest()?);
+        let model = model.with_schema(logs.schema().clone()).with_digest(family.digest().clone());
         Ok(Fitted { model, learned, rounds: Vec::new(), stopped: None, selection: Some(selection) })
     }
 

@@ -64,7 +64,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let moments = moments.context("no models were given")?;
     let model = moments.model()?.with_schema(schema.unwrap_or_default()).with_digest(digest);
     let propensities = moments.propensities();
-    let learned = Learned { model, moments: Some(moments), operators: OperatorsFrom::Moments, propensities };
+    let learned = Learned { model, moments: Some(moments), operators: OperatorsFrom::Moments, propensities, digest: None };
     learn::save(&learned.model, learned.moments.as_ref(), &args.output)?;
     let seconds = started.elapsed().as_secs_f64();
     if args.json {

@@ -107,7 +107,7 @@ fn write(sheet: &mut Sheet, pomdp: &Pomdp, alphabet: &Alphabet, number: u64, z: 
             alphabet.action_name(ao.action)
         );
     }
-    let path = pomdp.most_probable_states(&known);
+    let path = pomdp.most_probable_states(&known, &z.about);
     let name = z.about.name.as_deref().map_or_else(|| number.to_string(), str::to_string);
     let mut belief = Belief::new(pomdp);
     for (t, &ao) in known.iter().enumerate() {

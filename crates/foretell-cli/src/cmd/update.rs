@@ -60,7 +60,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let learned = learner.update(moments, &input.logs);
     bar.finish();
     let mut learned = learned.map_err(|e| input.blame(e))?;
-    let more = input.logs.digest().map_err(|e| input.blame(e))?;
+    let more = learned.digest.clone().map_or_else(|| input.logs.digest(), Ok).map_err(|e| input.blame(e))?;
     learned.model = learned.model.continuing(&old, &more);
     learn::save(&learned.model, learned.moments.as_ref(), &args.output)?;
     let seconds = started.elapsed().as_secs_f64();

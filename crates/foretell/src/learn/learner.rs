@@ -12,7 +12,7 @@ use super::moments::{Keep, Moments, Solution};
 use super::operators::{Operator, Operators};
 use super::source::{self, Source, batches};
 use super::work::Work;
-use crate::data::{Alphabet, Propensities, Trajectory};
+use crate::data::{Alphabet, Digest, Propensities, Trajectory};
 use crate::error::{Error, Result};
 use crate::log::{Logs, Position};
 use crate::model::{LearnParams, Model};
@@ -82,7 +82,8 @@ pub(crate) fn count_over(alphabet: &Alphabet, logs: &Logs, params: &LearnParams)
     }
     (survey.alphabet, survey.skipped) = (alphabet, skipped);
     let model = Model::ngram_alone(survey.alphabet.clone(), survey.origin(params), survey.counter.finish());
-    Ok(Learned { model, moments: None, operators: OperatorsFrom::Moments, propensities: moments.propensities() })
+    let propensities = moments.propensities();
+    Ok(Learned { model, moments: None, operators: OperatorsFrom::Moments, propensities, digest: None })
 }
 
 /// Learns from weighted episodes: each counts as often as its weight says. Weights may be
@@ -118,6 +119,8 @@ pub struct Learned {
     pub operators: OperatorsFrom,
     /// How probable the logged actions were, where all logs record it.
     pub propensities: Option<Propensities>,
+    /// Hashes of the episodes of the logs; `None` if not all of them were read at once.
+    pub digest: Option<Digest>,
 }
 
 /// Learning with options: kept moments, a memory limit, progress, a checkpoint. [`learn`] is the
@@ -191,8 +194,10 @@ impl<'a> Learner<'a> {
         if work.pass != Pass::Survey || work.steps > 0 {
             kept.forget();
         }
+        let mut digest =
+            (work.pass == Pass::Survey && work.steps == 0 && matches!(source, Source::Logs(_))).then(Digest::default);
         if work.pass == Pass::Survey {
-            self.survey(&mut work, source, &mut kept)?;
+            self.survey(&mut work, source, &mut kept, digest.as_mut())?;
         }
         let alphabet = work.moments.alphabet().clone();
         let source = kept.all().map_or(source, |batches| Source::Held(&alphabet, batches));
@@ -208,13 +213,19 @@ impl<'a> Learner<'a> {
         let (model, moments) = work.moments.finish(&solution, new)?;
         let propensities = moments.propensities();
         let moments = (self.keep != Keep::Nothing).then(|| moments.compacted());
-        Ok(Learned { model, moments, operators, propensities })
+        Ok(Learned { model, moments, operators, propensities, digest })
     }
 
-    fn survey(&mut self, work: &mut Work, source: Source<'_>, kept: &mut source::BatchCache) -> Result<()> {
+    fn survey(
+        &mut self,
+        work: &mut Work,
+        source: Source<'_>,
+        kept: &mut source::BatchCache,
+        digest: Option<&mut Digest>,
+    ) -> Result<()> {
         let alphabet = work.moments.alphabet().clone();
         let weighting = self.params.weighting;
-        let (alphabet, skipped) = source.each_batch(alphabet, work.position, weighting, |seen, batch| {
+        let (alphabet, skipped) = source.each_batch_hashed(alphabet, work.position, weighting, digest, |seen, batch| {
             kept.add(batch, seen.position);
             work.moments.survey.add(seen.alphabet, batch);
             work.after(batch.len(), batch.steps().len(), &seen);

@@ -1,6 +1,6 @@
 //! The source of episodes for learning: batch by batch, once for each pass.
 
-use crate::data::{Alphabet, Episodes, Trajectory};
+use crate::data::{Alphabet, Digest, EpisodeKeys, Episodes, Trajectory};
 use crate::error::Result;
 use crate::log::{Logs, Position, Reader};
 use crate::model::Weighting;
@@ -14,11 +14,14 @@ pub(crate) fn empty_batch(weighting: Weighting) -> Episodes {
 }
 
 /// Replaces the episodes of a batch by the next ones.
-fn refill(batch: &mut Episodes, reader: &mut Reader) -> Result<()> {
+fn refill(batch: &mut Episodes, reader: &mut Reader, digest: &mut Option<(&mut Digest, EpisodeKeys)>) -> Result<()> {
     batch.clear();
     while !batch.is_full() {
-        let Some(z) = reader.next() else { break };
-        batch.push(&z?, 1.0)?;
+        let Some(z) = reader.next().transpose()? else { break };
+        if let Some((digest, keys)) = digest {
+            digest.add(keys.key(reader.alphabet(), &z), 1);
+        }
+        batch.push(&z, 1.0)?;
     }
     Ok(())
 }
@@ -62,6 +65,18 @@ impl Source<'_> {
         alphabet: Alphabet,
         begin: Position,
         weighting: Weighting,
+        work: impl FnMut(SeenSoFar<'_>, &Episodes) -> Result<()> + Send,
+    ) -> Result<(Alphabet, u64)> {
+        self.each_batch_hashed(alphabet, begin, weighting, None, work)
+    }
+
+    /// The same, which also adds the hashes of episodes that are read from logs to a digest.
+    pub(crate) fn each_batch_hashed(
+        &self,
+        alphabet: Alphabet,
+        begin: Position,
+        weighting: Weighting,
+        digest: Option<&mut Digest>,
         mut work: impl FnMut(SeenSoFar<'_>, &Episodes) -> Result<()> + Send,
     ) -> Result<(Alphabet, u64)> {
         match self {
@@ -76,11 +91,12 @@ impl Source<'_> {
                 let mut reader = logs.open_at(alphabet, begin)?;
                 // Two batches alternate: one is processed while the other is read.
                 let (mut batch, mut next) = (empty_batch(weighting), empty_batch(weighting));
-                refill(&mut batch, &mut reader)?;
+                let mut digest = digest.map(|digest| (digest, EpisodeKeys::default()));
+                refill(&mut batch, &mut reader, &mut digest)?;
                 while batch.len() > 0 {
                     let (alphabet, position) = (reader.alphabet().clone(), reader.position());
                     let work = || work(SeenSoFar { alphabet: &alphabet, position }, &batch);
-                    let (read, worked) = rayon::join(|| refill(&mut next, &mut reader), work);
+                    let (read, worked) = rayon::join(|| refill(&mut next, &mut reader, &mut digest), work);
                     worked.and(read)?;
                     std::mem::swap(&mut batch, &mut next);
                 }

@@ -125,9 +125,9 @@ fn logs<P: Predict + Track>(
         let mut logs = Vec::new();
         for z in chunk {
             filter.reset();
-            logs.extend(z.steps.iter().map(|&ao| {
+            logs.extend(z.steps.iter().enumerate().map(|(t, &ao)| {
                 if ao.observation.is_missing() {
-                    filter.observe(ao);
+                    observe(&mut filter, z, t);
                     return 0.0;
                 }
                 let (p, is_known): (f64, bool) = match target {
@@ -149,6 +149,14 @@ fn logs<P: Predict + Track>(
     held_out.par_chunks(CHUNK).flat_map_iter(of_chunk).collect()
 }
 
+/// Takes a step into account, of whose observation only some parts may be known.
+fn observe(filter: &mut impl Track, z: &HeldOut, t: usize) {
+    match z.about.partial_at(t) {
+        Some(pattern) => filter.observe_partial(z.steps[t].action, pattern),
+        None => filter.observe(z.steps[t]),
+    }
+}
+
 /// E[r ‖ a] for each step of the parts, by the belief over the states of a POMDP.
 pub(super) fn expected_rewards(pomdp: &Pomdp, held_out: &[HeldOut]) -> Vec<f64> {
     let of_chunk = |chunk: &[HeldOut]| {
@@ -156,10 +164,10 @@ pub(super) fn expected_rewards(pomdp: &Pomdp, held_out: &[HeldOut]) -> Vec<f64> 
         let mut rewards = Vec::new();
         for z in chunk {
             belief.reset();
-            rewards.extend(z.steps.iter().map(|&ao| {
+            rewards.extend(z.steps.iter().enumerate().map(|(t, &ao)| {
                 let expected = |(s, b): (usize, &f64)| b * pomdp.expected_reward(ao.action, s);
                 let reward = belief.state().iter().enumerate().map(expected).sum::<f64>();
-                belief.observe(ao);
+                observe(&mut belief, z, t);
                 reward
             }));
         }

@@ -8,7 +8,7 @@ use super::rewards::{Common, RewardChoice, compare};
 use super::stack::{Stack, stack};
 use super::trial::{Setting, Slot, Trial};
 use super::{SelectParams, Selecting, Selection, Tried};
-use crate::data::{Alphabet, Trajectory};
+use crate::data::{Alphabet, Digest, Trajectory};
 use crate::error::Result;
 use crate::log::Logs;
 use crate::model::{Latent, LearnParams, Member, Mixture, Model, Part, Predictor, Recurrent, StateLayout};
@@ -84,6 +84,11 @@ impl Family {
     /// The alphabet of the logs.
     pub(crate) fn alphabet(&self) -> &Alphabet {
         &self.sample.alphabet
+    }
+
+    /// Hashes of all episodes of the logs.
+    pub(crate) fn digest(&self) -> &Digest {
+        &self.sample.digest
     }
 
     /// Number of episodes of the logs, where all are in memory.

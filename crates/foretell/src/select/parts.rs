@@ -3,7 +3,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::data::{ActionObservation, Alphabet, End, Trajectory};
+use crate::data::{About, ActionObservation, Alphabet, Digest, End, EpisodeKeys, Trajectory};
 use crate::error::{Error, Result};
 use crate::log::{Logs, MOST_REWARDS};
 use crate::rng::Seed;
@@ -26,6 +26,8 @@ pub(super) struct Sample {
     /// One of this many episodes of the logs is here.
     pub(super) every: u64,
     pub(super) rewards: RewardValues,
+    /// Hashes of all episodes of the logs.
+    pub(super) digest: Digest,
 }
 
 /// The rewards of logs: how many there are, and whether action and observation determine them.
@@ -64,9 +66,11 @@ impl Sample {
         let mut reader = logs.open(first)?;
         let (mut episodes, mut every, mut steps): (Vec<Trajectory>, u64, u64) = (Vec::new(), 1, 0);
         let mut rewards = RewardValues::default();
-        for (i, z) in (0u64..).zip(reader.by_ref()) {
-            let z = z?;
+        let (mut digest, mut keys) = (Digest::default(), EpisodeKeys::default());
+        for i in 0u64.. {
+            let Some(z) = reader.next().transpose()? else { break };
             rewards.add(&z);
+            digest.add(keys.key(reader.alphabet(), &z), 1);
             if !i.is_multiple_of(every) {
                 continue;
             }
@@ -85,7 +89,7 @@ impl Sample {
         if steps == 0 {
             return Err(Error::NoSteps);
         }
-        Ok(Sample { alphabet: reader.into_alphabet(), episodes, every, rewards })
+        Ok(Sample { alphabet: reader.into_alphabet(), episodes, every, rewards, digest })
     }
 
     pub(super) fn steps(&self) -> usize {
@@ -106,6 +110,8 @@ impl Sample {
 pub(super) struct Piece {
     pub(super) z: Trajectory,
     before: Vec<ActionObservation>,
+    /// What is known of those and its own steps.
+    about: About,
     /// Whether the next piece continues the same episode.
     continues: bool,
 }
@@ -121,6 +127,7 @@ pub(super) fn pieces(episodes: &[Trajectory], length: Option<usize>) -> Vec<Piec
             pieces.push(Piece {
                 z: part_of(z, from, to),
                 before: z.steps[from.saturating_sub(CONTEXT)..from].to_vec(),
+                about: z.about.part(from.saturating_sub(CONTEXT), to),
                 continues: i + 1 < n,
             });
         }
@@ -148,6 +155,8 @@ pub(super) struct Fold {
 /// Steps to predict, after steps that only update the state.
 pub(super) struct HeldOut {
     pub(super) steps: Vec<ActionObservation>,
+    /// What is known of them.
+    pub(super) about: About,
     /// The rewards of the steps that count.
     pub(super) rewards: Vec<Option<f64>>,
     /// The first step that counts.
@@ -165,7 +174,7 @@ pub(super) fn folds(pieces: &[Piece], parts: usize, folds: usize, seed: Seed) ->
             if is_held(i) {
                 let steps: Vec<_> = piece.before.iter().chain(&piece.z.steps).copied().collect();
                 let rewards = piece.z.rewards.clone();
-                fold.held_out.push(HeldOut { steps, rewards, from: piece.before.len() });
+                fold.held_out.push(HeldOut { steps, about: piece.about.clone(), rewards, from: piece.before.len() });
                 continue;
             }
             let n = piece.z.steps.len();
@@ -231,7 +240,7 @@ mod tests {
 
     fn all_of(episodes: &[Trajectory]) -> Sample {
         let rewards = RewardValues::default();
-        Sample { alphabet: Alphabet::default(), episodes: episodes.to_vec(), every: 1, rewards }
+        Sample { alphabet: Alphabet::default(), episodes: episodes.to_vec(), every: 1, rewards, digest: Digest::default() }
     }
 
     fn symbols(steps: &[ActionObservation]) -> Vec<u32> {
