@@ -5,8 +5,8 @@
 Patients after a heart transplant (`cav`) come from Debian's package r-cran-msm, careers (`mvad`) and
 families (`biofam`) from its package r-cran-traminer, and elk from r-cran-movehmm. Where a release of
 Debian does not have one of the last two, `mvad` and `biofam` are taken from the package sequenzo of
-PyPI, which has the same tables. What cannot be had is skipped with a message. Nothing is installed
-but a virtual environment in the folder, for the package rdata that reads R's files.
+PyPI, which has the same tables. Installed R packages are used where they are. What cannot be had is
+skipped with a message. Nothing is installed but a virtual environment in the folder, for the package rdata that reads R's files.
 """
 
 import argparse
@@ -35,6 +35,10 @@ read(zlib.decompress((folder / "Rdata.rdb").read_bytes()[begin + 4 : begin + len
 """
 
 
+# Where R packages are installed, those of Debian first.
+LIBRARIES = ["/usr/lib/R/site-library", "/usr/local/lib/R/site-library", "/usr/lib/R/library"]
+
+
 class Skip(Exception):
     """A table cannot be had here."""
 
@@ -57,14 +61,22 @@ def python(folder, package):
     return binary
 
 
-def from_debian(folder, package, name):
-    """A data set of an R package of Debian."""
+def library(folder, package):
+    """The folder of an R package: that of an installed one, or of Debian's, which is unpacked only."""
+    installed = [Path(root) / package for root in LIBRARIES if (Path(root) / package).is_dir()]
+    if installed:
+        return installed[0]
     if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
         raise Skip("no apt-get and dpkg-deb here")
     run("apt-get", "download", f"r-cran-{package.lower()}", folder=folder)
     deb = next(folder.glob(f"r-cran-{package.lower()}_*.deb"))
     run("dpkg-deb", "-x", deb, folder / package, folder=folder)
-    data = folder / package / "usr/lib/R/site-library" / package / "data"
+    return folder / package / LIBRARIES[0].lstrip("/") / package
+
+
+def from_r(folder, package, name):
+    """A data set of an R package."""
+    data = library(folder, package) / "data"
     out = folder / f"{name}.csv"
     run(python(folder, "rdata"), "-c", CONVERT, data, name, out, folder=folder)
     return out
@@ -81,14 +93,14 @@ def from_pypi(folder, name):
 
 def sequences(folder, name):
     try:
-        return from_debian(folder, "TraMineR", name)
+        return from_r(folder, "TraMineR", name)
     except Skip:
         return from_pypi(folder, name)
 
 
 def elk(folder):
     """Step lengths in kilometres and turning angles, which the user computes from positions."""
-    positions = from_debian(folder, "moveHMM", "elk_data")
+    positions = from_r(folder, "moveHMM", "elk_data")
     with open(positions, newline="") as table:
         rows = list(csv.DictReader(table))
     out = folder / "elk.csv"
@@ -106,7 +118,7 @@ def elk(folder):
 # Each table: how it is had, the flags that say what its columns mean, and what is held out together.
 TABLES = {
     "cav": (
-        lambda folder: from_debian(folder, "msm", "cav"),
+        lambda folder: from_r(folder, "msm", "cav"),
         ["--episode", "PTNUM", "--sort", "years", "--action", "none", "--observation", "state"]
         + ["--elapsed", "years", "--elapsed-bins", "15m,30m"],
         "PTNUM",

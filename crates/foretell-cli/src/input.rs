@@ -51,7 +51,7 @@ impl Opened {
 
     /// An error of columns that were not recognised, with a guess of what they mean.
     fn with_guess(&self, error: Error) -> anyhow::Error {
-        let guess = self.logs.guess().ok().flatten().filter(|guess| guess.problem.is_some());
+        let guess = self.logs.guess().ok().flatten().filter(|guess| guess.problem.is_some() && guess.unread.is_none());
         let error = anyhow::Error::from(self.blame(error));
         match guess {
             Some(guess) => anyhow::anyhow!("{error}. A guess to start from: {}", flags(&guess.schema)),
@@ -114,7 +114,10 @@ impl LogArgs {
         let logs = logs.fitted().map_err(|e| opened.blame(e))?;
         for (key, encoder) in logs.schema().encoders.iter().filter(|(key, _)| !logs.schema().bins.contains_key(*key)) {
             let cells = (0..encoder.cells()).map(|cell| encoder.label(cell)).collect::<Vec<_>>().join(", ");
-            progress::note(&format!("{key} is measured, and divided into {} cells: {cells}", encoder.cells()));
+            progress::note(&format!(
+                "{key} is measured, and divided into {} cells: {cells}; --bins '{key}=category' keeps its values as names",
+                encoder.cells()
+            ));
         }
         Ok(Opened { logs, ..opened })
     }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::anyhow;
 use foretell::Schema;
 use foretell::encode::Bins;
-use foretell::log::split_names;
+use foretell::log::{join_names, split_names};
 
 /// Which columns are read as what. COLUMN is a name, COLUMNS are names with commas between them;
 /// `none` stands for no column.
@@ -17,7 +17,7 @@ pub struct SchemaArgs {
     /// TOML file that says which columns are read as what; flags override it
     #[arg(long, value_name = "FILE")]
     schema: Option<PathBuf>,
-    /// Columns whose values together name an episode
+    /// Columns whose values together name an episode; `row` if each row is one
     #[arg(long, value_name = "COLUMNS")]
     episode: Option<String>,
     /// Column whose episodes stay together when some are held out, such as the person
@@ -77,7 +77,7 @@ pub struct SchemaArgs {
     bins: Vec<String>,
     /// Texts that stand for a missing value [default: NA,NaN,nan,null,None,?]; an empty cell always
     /// does
-    #[arg(long, value_name = "TEXTS")]
+    #[arg(long, value_name = "TEXTS", allow_hyphen_values = true)]
     missing: Option<String>,
 }
 
@@ -136,8 +136,10 @@ fn read(path: &PathBuf) -> anyhow::Result<Schema> {
 /// The flags that say the same as a schema.
 pub fn flags(schema: &Schema) -> String {
     let mut flags: Vec<String> = Vec::new();
-    let mut add = |name: &str, value: String| flags.push(format!("--{name} {}", quoted(&value)));
-    let columns = |names: &[String]| if names.is_empty() { "none".to_string() } else { names.join(",") };
+    let mut add = |name: &str, value: String| {
+        let equals = if value.starts_with('-') { '=' } else { ' ' };
+        flags.push(format!("--{name}{equals}{}", quoted(&value)));
+    };
     for (name, given) in [
         ("episode", &schema.episode),
         ("group", &schema.group),
@@ -154,7 +156,7 @@ pub fn flags(schema: &Schema) -> String {
         ("elapsed", &schema.elapsed),
         ("missing", &schema.missing),
     ] {
-        given.iter().for_each(|names| add(name, columns(names)));
+        given.iter().for_each(|names| add(name, join_names(names)));
     }
     for (name, list) in [("elapsed-bins", &schema.elapsed_bins), ("wide", &schema.wide)] {
         if !list.is_empty() {

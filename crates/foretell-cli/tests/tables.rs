@@ -185,6 +185,13 @@ fn a_policy_takes_the_best_of_the_available_actions() {
     folder.ok(&["plan", "model.safetensors", "trial.csv", "-o", "policy.safetensors", "--rounds", "5", "--discount", "0.9"]);
     let acted = folder.piped(&["act", "policy.safetensors", "--available"], b"\tsend;none\nlow\tnone\nhigh\n\nlow\tsend\n");
     assert_eq!(acted, "send\nnone\nsend\nsend\nsend\n");
+    // 1 stands for all actions, as in logs
+    assert_eq!(
+        folder.piped(&["act", "policy.safetensors", "--available"], b"\t1\nlow\tnone;\nhigh\ttrue\n"),
+        "send\nnone\nsend\n"
+    );
+    let refused = folder.run(&["act", "policy.safetensors", "--available"], b"\t0\n");
+    assert!(refused.code != 0 && refused.err.contains("line 1") && refused.err.contains("not which"), "{}", refused.err);
     let refused = folder.run(&["act", "policy.safetensors", "--available"], b"\tsned\n");
     assert!(refused.code != 0 && refused.err.contains("line 1") && refused.err.contains("sned"), "{}", refused.err);
 }
@@ -207,6 +214,9 @@ fn measurements_are_given_to_predict_as_they_are() {
     assert_ne!(predict("x:speed=33|flag=1"), predict("x:speed=..20|flag=1"));
     // parts that are missing are summed over
     assert_ne!(predict("x:speed=3.25|flag=?"), predict("x:?"));
+    // in the order of the columns, and without those that are not known
+    assert_eq!(predict("x:1|3.25"), predict("x:speed=..20|flag=1"));
+    assert_eq!(predict("x:speed=3.25"), predict("x:speed=..20|flag=?"));
     let refused = folder.run(&["predict", "model.safetensors", "--history", "x:speed=fast|flag=1", "--actions", "x"], b"");
     assert!(refused.err.contains("speed=fast"), "{}", refused.err);
 }
@@ -226,11 +236,85 @@ fn groups_stay_together_in_search_and_widen_intervals() {
     let learn = |name: &str, more: &[&str]| {
         folder.ok(&[&["learn", "logs.csv", "--episode", "user_id", "-o", name], &SMALL[..], more].concat());
         let score = parsed(&folder.ok(&["score", name, "logs.csv", "--json"]));
-        (score["per_step_ci95"].as_f64().unwrap(), score["comparisons"][0]["blocks"].clone())
+        let halves = ["/per_step_ci95", "/horizons/0/ci95", "/horizons/5/ci95", "/baselines/uniform/5/ci95"];
+        (halves.map(|at| score.pointer(at).unwrap().as_f64().unwrap()), score["comparisons"][0]["blocks"].clone())
     };
     let (alone, grouped) = (learn("alone.safetensors", &[]), learn("grouped.safetensors", &["--group", "school"]));
-    assert!(grouped.1 == 4 && alone.1 == 80 && grouped.0 > 2.0 * alone.0, "{alone:?} {grouped:?}");
+    assert!(grouped.1 == 4 && alone.1 == 80, "{alone:?} {grouped:?}");
+    let is_wider = |i: usize| grouped.0[i] > 2.0 * alone.0[i] || i == 3;
+    assert!((0..4).all(is_wider), "the horizons too: {alone:?} {grouped:?}");
     let columns = ["--episode", "user_id", "--group", "school"];
     let refused = folder.run(&[&["search", "logs.csv", "-o", "found.toml", "--folds", "5"], &columns[..]].concat(), b"");
     assert!(refused.err.contains("groups of episodes in the logs: 4, too few"), "{}", refused.err);
+}
+
+#[test]
+fn measured_actions_and_observations_are_given_to_act_and_predict_as_they_are() {
+    let folder = Folder::new();
+    // A dose above 1 helps while the level is low.
+    let (mut draws, mut text, mut level) = (Draws(6), String::from("episode,dose,level,reward\n"), 50.0);
+    for i in 0..3000 {
+        let dose = (draws.next() * 2000.0).round() / 1000.0;
+        level = 0.5 * level + 50.0 * draws.next();
+        let reward = if (dose > 1.0) == (level < 50.0) { 1.0 } else { 0.0 };
+        let reward = if draws.next() < 0.3 { "NA".to_string() } else { reward.to_string() };
+        writeln!(text, "{},{dose},{level:.1},{reward}", i / 20).unwrap();
+    }
+    folder.write("logs.csv", text);
+    let flags = ["--action", "dose", "--observation", "level", "--bins", "dose=cuts:1,level=cuts:50"];
+    folder.ok(&[&["learn", "logs.csv", "-o", "model.safetensors"], &SMALL[..], &flags].concat());
+    let predict = |history: &str, actions: &str| {
+        folder.ok(&["predict", "model.safetensors", "--history", history, "--actions", actions, "--json"])
+    };
+    assert_eq!(predict("0.3:12.5", "1.7,0.2"), predict("dose=..1:level=..50", "dose=1..,dose=..1"));
+    let planned = folder.run(&["plan", "model.safetensors", "logs.csv", "-o", "policy.safetensors", "--rounds", "3"], b"");
+    assert!(planned.code == 0 && planned.err.contains("steps have no reward and are left out"), "{}", planned.err);
+    let act = |lines: &[u8]| folder.piped(&["act", "policy.safetensors"], lines);
+    assert_eq!(act(b"12.5\n77\n?\n"), act(b"level=..50\nlevel=50..\nNA\n"));
+    let evaluated = folder.ok(&["evaluate", "policy.safetensors", "--logs", "logs.csv", "--episodes", "20"]);
+    assert!(evaluated.contains("of these logs had no reward"), "{evaluated}");
+}
+
+#[test]
+fn one_episode_gives_no_interval() {
+    let folder = Folder::new();
+    let mut draws = Draws(8);
+    let rows: String = (0..400).map(|i| format!("{},{},{}\n", i % 2, u8::from(draws.next() < 0.5), i % 2)).collect();
+    folder.write("one.csv", format!("action,observation,reward\n{rows}"));
+    folder.ok(&[&["learn", "one.csv", "-o", "model.safetensors"], &SMALL[..]].concat());
+    folder.ok(&["plan", "model.safetensors", "one.csv", "-o", "policy.safetensors", "--rounds", "3"]);
+    let evaluate = ["evaluate", "policy.safetensors", "--logs", "one.csv", "--episodes", "20"];
+    let said = folder.ok(&evaluate);
+    assert!(said.contains("n/a: one episode") && said.contains("no interval") && !said.contains("± 0.0000"), "{said}");
+    let json = parsed(&folder.ok(&[&evaluate[..], &["--json"]].concat()));
+    let null = |at: &str| json.pointer(at).unwrap().is_null();
+    assert!(["/fitted_q/ci95", "/logged/ci95", "/logged/discounted_ci95", "/agree"].iter().all(|at| null(at)), "{json}");
+}
+
+#[test]
+fn flags_that_are_printed_can_be_given() {
+    let folder = Folder::new();
+    let mut draws = Draws(3);
+    let rows: String = (0..400)
+        .map(|i| {
+            format!("p{},{},{},{:.0},{}\n", i / 20, i, ["a", "b"][i % 2], 9.0 * draws.next() - 9.0, u8::from(draws.next() < 0.5))
+        })
+        .collect();
+    folder.write("logs.csv", format!("\"patient, id\",day,treatment,mood,-done?\n{rows}"));
+    let said = folder.ok(&["inspect", "logs.csv"]);
+    let flags = said.lines().find_map(|line| line.strip_prefix("the same, said explicitly: ")).expect(&said);
+    let words: Vec<String> = flags
+        .split("' ")
+        .flat_map(|part| {
+            let (plain, quoted) =
+                part.split_once('\'').map_or((part, None), |(plain, quoted)| (plain, Some(quoted.trim_end_matches('\''))));
+            plain.split_whitespace().chain(quoted).map(String::from).collect::<Vec<_>>()
+        })
+        .collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let again = folder.ok(&[&["inspect", "logs.csv"], &words[..]].concat());
+    assert!(again.contains("20 episodes, 400 steps") && again.contains("given") && !again.contains("by its name"), "{again}");
+    // -9 is a value like any other
+    let missing = folder.ok(&[&["inspect", "logs.csv", "--missing", "-9,-8"], &words[..]].concat());
+    assert!(missing.contains("observations are missing"), "{missing}");
 }

@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::convert::dict;
 use crate::domain::Simulator;
 use crate::error::raised;
-use crate::names::{action, observation, only_reward, shown, without_reward};
+use crate::names::{Names, action, observation, only_reward, partly_known, shown};
 use crate::tables::tables;
 use crate::task;
 
@@ -305,12 +305,12 @@ fn pair(
     terminated: bool,
     reward: Option<f64>,
 ) -> PyResult<ActionObservation> {
-    let action = action(model.alphabet(), a)?;
+    let action = action(Names::of(model), a)?;
     let reward = match reward {
         None if model.alphabet().observes_rewards() => only_reward(model, action, o, terminated)?,
         given => given,
     };
-    Ok(ActionObservation { action, observation: observation(model.alphabet(), o, terminated, reward)? })
+    Ok(ActionObservation { action, observation: observation(Names::of(model), o, terminated, reward)? })
 }
 
 /// An action, the observation that followed, and the reward where it is part of observations.
@@ -332,8 +332,8 @@ impl Filter {
     }
 
     fn plan(&self, actions: Vec<Bound<'_, PyAny>>) -> PyResult<Vec<Action>> {
-        let alphabet = self.state.model().alphabet();
-        actions.iter().map(|a| action(alphabet, a)).collect()
+        let names = Names::of(self.state.model());
+        actions.iter().map(|a| action(names, a)).collect()
     }
 }
 
@@ -353,8 +353,8 @@ impl Filter {
     #[pyo3(signature = (a, o, *, terminated = false, reward = None))]
     fn update(&mut self, a: &Bound<'_, PyAny>, o: &Bound<'_, PyAny>, terminated: bool, reward: Option<f64>) -> PyResult<f64> {
         let model = self.state.model();
-        let done = action(model.alphabet(), a)?;
-        if let Some(name) = without_reward(model.alphabet(), o, terminated, reward)?
+        let done = action(Names::of(model), a)?;
+        if let Some(name) = partly_known(Names::of(model), o, terminated, reward)?
             && only_reward(model, done, o, terminated)?.is_none()
         {
             let agreeing = model.alphabet().agreeing(&name);
@@ -369,14 +369,14 @@ impl Filter {
 
     /// Updates the state with an action whose observation is missing.
     fn update_missing(&mut self, a: &Bound<'_, PyAny>) -> PyResult<()> {
-        let a = action(self.state.model().alphabet(), a)?;
+        let a = action(Names::of(self.state.model()), a)?;
         self.state.observe_missing(a);
         Ok(())
     }
 
     /// The probability of every observation after an action, in the order of the model's.
     fn predict<'py>(&mut self, py: Python<'py>, a: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let a = action(self.state.model().alphabet(), a)?;
+        let a = action(Names::of(self.state.model()), a)?;
         Ok(PyArray1::from_slice(py, self.state.predict(a)))
     }
 

@@ -13,7 +13,7 @@ use pyo3::types::PyBytes;
 use crate::convert::dict;
 use crate::error::raised;
 use crate::model::Model;
-use crate::names::{action, observation, shown, without_reward};
+use crate::names::{Names, action, observation, partly_known, shown};
 
 /// A policy that was planned.
 #[pyclass(frozen, module = "foretell", name = "Policy")]
@@ -94,6 +94,10 @@ pub struct Run {
 }
 
 impl Run {
+    fn names(&self) -> Names<'_> {
+        Names { alphabet: self.plan.alphabet(), schema: self.plan.schema() }
+    }
+
     fn greedy(&mut self) -> &mut Greedy {
         self.greedy.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
@@ -114,8 +118,8 @@ impl Run {
 
     /// Index of the best of some actions, which are given by name.
     fn best_among(&mut self, available: Vec<Bound<'_, PyAny>>) -> PyResult<u32> {
-        let alphabet = self.plan.alphabet();
-        let actions = available.iter().map(|name| action(alphabet, name)).collect::<PyResult<Vec<_>>>()?;
+        let names = self.names();
+        let actions = available.iter().map(|name| action(names, name)).collect::<PyResult<Vec<_>>>()?;
         let best = self.greedy().best_among(&actions);
         best.map(|a| a.0).ok_or_else(|| PyValueError::new_err("available: give at least one action of the policy"))
     }
@@ -135,12 +139,12 @@ impl Run {
     /// Updates the state with an action and its observation.
     #[pyo3(signature = (a, o, *, terminated = false, reward = None))]
     fn observe(&mut self, a: &Bound<'_, PyAny>, o: &Bound<'_, PyAny>, terminated: bool, reward: Option<f64>) -> PyResult<()> {
-        let alphabet = self.plan.alphabet();
-        let action = action(alphabet, a)?;
-        match without_reward(alphabet, o, terminated, reward)? {
+        let names = self.names();
+        let action = action(names, a)?;
+        match partly_known(names, o, terminated, reward)? {
             Some(name) => self.greedy().observe_partial(action, &name),
             None => {
-                let observation = observation(alphabet, o, terminated, reward)?;
+                let observation = observation(names, o, terminated, reward)?;
                 self.greedy().observe(ActionObservation { action, observation });
             }
         }

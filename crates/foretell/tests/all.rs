@@ -11,6 +11,7 @@ mod ensemble;
 mod exact;
 mod imports;
 mod logs;
+mod messy_tables;
 mod migration;
 mod models;
 mod moments;

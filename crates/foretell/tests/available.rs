@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use foretell::plan::{Planner, Regressor, StateKind, plan_on};
 use foretell::{
-    Action, ActionObservation, Alphabet, LearnParams, LogTest, Logs, Plan, PlanParams, Policy, ReadOptions, Recipe, RefineParams,
-    Schema, Seed, Summary, Trajectory, domains, learn,
+    Action, ActionObservation, Alphabet, End, LearnParams, LogTest, Logs, Plan, PlanParams, Policy, ReadOptions, Recipe,
+    RefineParams, Schema, Seed, Summary, Trajectory, domains, learn, log::Writer,
 };
 
 /// Logs from a table in a file, read with a schema in JSON.
@@ -45,6 +45,46 @@ fn available_actions_are_read_from_lists_flags_and_one_flag() {
     // what was seen before the first action is no choice
     let shifted = sets(trial, r#"{"shift_observation": true}"#).unwrap();
     assert_eq!(shifted, "reset * 0 *");
+}
+
+#[test]
+fn available_actions_survive_every_format() {
+    let texts = [
+        "episode,action,observation,available\n0,add,1,add;sub\n0,sub,0,sub\n1,add,1,\n",
+        "episode,action,observation,available\n0,1,a,1;\n0,0,b,0;1\n1,0,b,0\n",
+        "episode,action,observation,available_x,available_y,action_prob\n0,x,a,1,0,1\n1,y,b,1,1,0.5\n",
+    ];
+    for text in texts {
+        let (_folder, logs) = table(text, "{}");
+        let mut reader = logs.open(Alphabet::default()).unwrap();
+        let episodes: Vec<Trajectory> = reader.by_ref().collect::<Result<_, _>>().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a.csv", "a.jsonl", "a.parquet"] {
+            let path = folder.path().join(name);
+            let mut writer = Writer::create(&path).unwrap();
+            episodes.iter().for_each(|z| writer.write(reader.alphabet(), z).unwrap());
+            writer.finish().unwrap();
+            let mut again = Logs::files([path], ReadOptions::default()).open(reader.alphabet().clone()).unwrap();
+            for z in &episodes {
+                let read = again.next().unwrap().unwrap();
+                assert_eq!((&read.steps, &read.about.available), (&z.steps, &z.about.available), "{name} of {text}");
+            }
+        }
+    }
+    let mut alphabet = Alphabet::default();
+    let action = alphabet.intern_action("a;b");
+    let observation = alphabet.intern_observation("x");
+    let mut z = Trajectory {
+        steps: vec![ActionObservation { action, observation }],
+        rewards: vec![None],
+        action_probabilities: vec![],
+        end: End::Truncated,
+        about: Default::default(),
+    };
+    z.about.available = vec![Some([action].into())];
+    let folder = tempfile::tempdir().unwrap();
+    let said = Writer::create(folder.path().join("a.csv")).unwrap().write(&alphabet, &z).unwrap_err().to_string();
+    assert!(said.contains("\"a;b\" cannot be in a list"), "{said}");
 }
 
 #[test]

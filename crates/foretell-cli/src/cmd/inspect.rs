@@ -77,7 +77,9 @@ fn columns(guess: &Guess) -> anyhow::Result<()> {
         vec![role.role.to_string(), columns, format!("{doubt}{}", role.reason), role.examples.join(", ")]
     };
     report::say(report::table(&["read as", "columns", "why", "values"], guess.roles.iter().map(row)))?;
-    if guess.roles.iter().any(|role| role.guessed) {
+    if let Some(problem) = &guess.unread {
+        report::say(format!("\nno flags were found that read this table: {}", report::with_flags(problem)))?;
+    } else if guess.roles.iter().any(|role| role.guessed) {
         report::say(format!("\nthe same, said explicitly: {}", flags(&guess.schema)))?;
         report::say("or, in a file for --schema:")?;
         toml::to_string(&guess.schema.as_given())?.lines().try_for_each(|line| report::say(format!("  {line}")))?;

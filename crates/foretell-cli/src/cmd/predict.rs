@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use foretell::data::ObservationSymbol;
-use foretell::{Action, ActionObservation, Alphabet, Error, Model, Observation, PredictiveState, Seed, Track};
+use foretell::{Action, ActionObservation, Error, Model, Observation, PredictiveState, Seed, Track};
 use serde_json::json;
 
 use crate::report;
@@ -18,7 +18,8 @@ pub struct Args {
     /// A model that `foretell learn` wrote
     #[arg(value_name = "MODEL")]
     model: PathBuf,
-    /// Past action:observation pairs, as in "N:wall,E:open"; `?` is a missing observation
+    /// Past action:observation pairs, as in "N:wall,E:open"; `?` is a missing observation. Measured or
+    /// several columns are given as in the logs: 1.5, or speed=1.5|door=open
     #[arg(long, default_value = "", value_name = "PAIRS", allow_hyphen_values = true)]
     history: String,
     /// Future actions, as in "E,E"
@@ -71,7 +72,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         let p = state.probability_of(&test);
         return if args.json { report::json(&json!({ "probability": p })) } else { Ok(report::say(p.to_string())?) };
     }
-    let plan = actions(alphabet, args.actions.as_deref().unwrap_or_default())?;
+    let plan = actions(&model, args.actions.as_deref().unwrap_or_default())?;
     match args.samples {
         Some(n) => draw(&model, &state, &plan, n, &args),
         None => forecast(&model, &state, &plan, &args),
@@ -145,14 +146,16 @@ fn draw(model: &Model, state: &PredictiveState<&Model>, plan: &[Action], n: usiz
     Ok(())
 }
 
-/// Actions by name, separated by commas.
-fn actions(alphabet: &Alphabet, text: &str) -> anyhow::Result<Vec<Action>> {
+/// Actions by name, or by the values of their columns, separated by commas.
+fn actions(model: &Model, text: &str) -> anyhow::Result<Vec<Action>> {
+    let alphabet = model.alphabet();
     let known = || alphabet.actions().iter().map(String::as_str);
     let mut actions = Vec::new();
     let mut rest = text.trim();
     while !rest.is_empty() {
-        let name = longest(known(), rest, ',').ok_or_else(|| Error::unknown("action", first(rest, ','), known()))?;
-        actions.push(alphabet.action(name).expect("it is one of the known"));
+        let name = longest(known(), rest, ',').unwrap_or_else(|| first(rest, ','));
+        let action = model.origin().schema.action_of(alphabet, name.trim());
+        actions.push(action.ok_or_else(|| Error::unknown("action", name, known()))?);
         rest = rest[name.len()..].trim_start_matches(',').trim_start();
     }
     if actions.is_empty() {
@@ -164,7 +167,8 @@ fn actions(alphabet: &Alphabet, text: &str) -> anyhow::Result<Vec<Action>> {
 /// Pairs action:observation, separated by commas. Names may contain commas and colons themselves:
 /// the longest name that fits is taken.
 ///
-/// Measurements may be given as numbers, and parts of an observation that are missing as `?`.
+/// Observations and actions may also be given by the values of their columns, as in the logs, and
+/// parts of an observation that are missing as `?`.
 fn pairs(model: &Model, text: &str) -> anyhow::Result<Vec<(Action, Seen)>> {
     let alphabet = model.alphabet();
     let known_actions = || alphabet.actions().iter().map(String::as_str);
@@ -182,8 +186,10 @@ fn pairs(model: &Model, text: &str) -> anyhow::Result<Vec<(Action, Seen)>> {
     let mut pairs = Vec::new();
     let mut rest = text.trim();
     while !rest.is_empty() {
-        let action = longest(known_actions(), rest, ':');
-        let Some((action, after)) = action.and_then(|a| Some((a, rest[a.len()..].strip_prefix(':')?))) else {
+        let action = longest(known_actions(), rest, ':').unwrap_or_else(|| first(rest, ':'));
+        let action = rest[action.len()..].strip_prefix(':').map(|after| (action, after));
+        let of_name = |name: &str| model.origin().schema.action_of(alphabet, name.trim());
+        let Some((action, after)) = action.and_then(|(name, after)| Some((of_name(name)?, after))) else {
             let pair = first(rest, ',');
             if !pair.contains(':') {
                 anyhow::bail!("{pair:?} has no observation; write action:observation pairs, as in \"N:wall,E:open\"");
@@ -191,7 +197,6 @@ fn pairs(model: &Model, text: &str) -> anyhow::Result<Vec<(Action, Seen)>> {
             return Err(Error::unknown("action", first(rest, ':'), known_actions()).into());
         };
         let known = || symbols.iter().map(String::as_str);
-        let action = alphabet.action(action).expect("it is one of the known");
         let Some(name) = longest(names.iter().copied(), after, ',') else {
             let text = first(after, ',');
             let seen = measured(model, text).ok_or_else(|| Error::unknown("observation", text, known()))?;
@@ -220,7 +225,7 @@ enum Seen {
 
 /// An observation that is given by its measurements, or by some of its parts.
 fn measured(model: &Model, text: &str) -> Option<Seen> {
-    let name = model.origin().schema.encoded(text).unwrap_or_else(|| text.to_string());
+    let name = model.origin().schema.observation_name(model.alphabet(), text);
     if let Some(o) = model.alphabet().observation(&name) {
         return Some(Seen::Observation(o));
     }

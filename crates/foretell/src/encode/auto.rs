@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 use super::bins::Bins;
 use super::encoder::Encoder;
 use super::fit::fit_numbers;
+use crate::math::Mean;
 
 /// Rows that are used at most: more hardly change the choice.
 pub(crate) const MOST_ROWS: usize = 1 << 16;
@@ -54,7 +55,8 @@ pub(crate) fn gains(series: &Series) -> Vec<Gain> {
     for &cells in &TRIED {
         let Some(encoder) = fit_numbers(&Bins::Quantiles(cells), &[&series.values]) else { continue };
         if gains.last().is_none_or(|last| last.encoder.cells() < encoder.cells()) {
-            let blocks = held_out_gain(series, &encoder);
+            let cells: Vec<Option<usize>> = series.values.iter().map(|&x| encoder.cell_of_numbers(&[x])).collect();
+            let blocks = held_out_gain(series, &cells, encoder.cells());
             gains.push(Gain { encoder, blocks });
         }
     }
@@ -68,12 +70,50 @@ pub(crate) fn choose(gains: &[Gain]) -> Option<usize> {
         _ => Some(i),
     })?;
     (0..=best).find(|&i| {
-        let differences = gains[best].blocks.iter().zip(&gains[i].blocks).map(|(x, y)| x - y);
-        let n = gains[best].blocks.len() as f64;
-        let mean = differences.clone().sum::<f64>() / n;
-        let variance = differences.map(|d| (d - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
-        mean <= (variance / n).sqrt()
+        let (mean, error) = difference(&gains[best].blocks, &gains[i].blocks);
+        mean <= error
     })
+}
+
+/// The mean difference between two gains of a block, and its standard error.
+fn difference(one: &[f64], other: &[f64]) -> (f64, f64) {
+    let all: Mean = one.iter().zip(other).map(|(x, y)| x - y).collect();
+    (all.mean(), all.sd() / all.count().sqrt())
+}
+
+/// What whole numbers are, by what predicts held-out rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WholeNumbers {
+    /// The next number is near the last one: their order says more than each of them does.
+    Ordered,
+    /// Each number is a name: what follows depends on which it is, not on its size.
+    Names,
+    /// Neither says anything about the next number.
+    Unclear,
+}
+
+/// Whether whole numbers are ordered or names. Either must predict better than chance, and order
+/// better than names, by two standard errors.
+pub(crate) fn whole_numbers(series: &Series) -> WholeNumbers {
+    let mut places: FxHashMap<u64, usize> = FxHashMap::default();
+    let mut place = |x: f64| {
+        let next = places.len();
+        *places.entry(x.to_bits()).or_insert(next)
+    };
+    let cells: Vec<Option<usize>> = series.values.iter().map(|&x| x.is_finite().then(|| place(x))).collect();
+    let by_name = held_out_gain(series, &cells, places.len());
+    let gains = gains(series);
+    let Some(by_order) = choose(&gains).map(|i| &gains[i].blocks) else { return WholeNumbers::Unclear };
+    let is_more = |one: &[f64], other: &[f64]| {
+        let (mean, error) = difference(one, other);
+        mean > 2.0 * error
+    };
+    let nothing = vec![0.0; by_order.len()];
+    match (is_more(by_order, &nothing) && is_more(by_order, &by_name), is_more(&by_name, &nothing)) {
+        (true, _) => WholeNumbers::Ordered,
+        (false, true) => WholeNumbers::Names,
+        (false, false) => WholeNumbers::Unclear,
+    }
 }
 
 /// Cells for several columns at once. Each gets as many as predict its next value best, but all
@@ -106,8 +146,7 @@ pub(crate) fn fit_automatically(columns: &[&Series], rows: f64) -> Vec<Option<En
 }
 
 /// For each block of rows: Σ ln P(b′ | b, a) − ln P(b′), with counts of the other folds.
-fn held_out_gain(series: &Series, encoder: &Encoder) -> Vec<f64> {
-    let cells: Vec<Option<usize>> = series.values.iter().map(|&x| encoder.cell_of_numbers(&[x])).collect();
+fn held_out_gain(series: &Series, cells: &[Option<usize>], count: usize) -> Vec<f64> {
     let mut is_start = vec![false; cells.len() + 1];
     series.starts.iter().for_each(|&row| is_start[row] = true);
     let pairs: Vec<(usize, (u64, usize, usize))> = (1..cells.len())
@@ -119,7 +158,7 @@ fn held_out_gain(series: &Series, encoder: &Encoder) -> Vec<f64> {
     let mut blocks = vec![0.0; BLOCKS];
     for fold in 0..FOLDS {
         let held_out = fold * per_fold..((fold + 1) * per_fold).min(pairs.len());
-        let mut counts = Counts::new(encoder.cells());
+        let mut counts = Counts::new(count);
         pairs.iter().enumerate().filter(|(i, _)| !held_out.contains(i)).for_each(|(_, (_, pair))| counts.add(*pair));
         for i in held_out {
             blocks[i / per_block] += counts.gain(pairs[i].1);
@@ -236,6 +275,22 @@ mod tests {
         });
         let levels = Series { values: values.collect(), actions: Vec::new(), starts: vec![0] };
         assert_eq!(chosen(&levels), 2);
+    }
+
+    #[test]
+    fn whole_numbers_are_ordered_if_the_next_is_near_and_names_if_it_depends_on_which_it_is() {
+        let of = |n: usize, mut next: Box<dyn FnMut(f64, &mut crate::rng::Rng) -> f64>| {
+            let mut rng = Seed(5).rng();
+            whole_numbers(&series(n, |x| next(x, &mut rng)))
+        };
+        // A random walk over about a thousand numbers.
+        let walk = |x: f64, rng: &mut crate::rng::Rng| (0.97 * x + 120.0 * (rng.uniform() - 0.5)).round();
+        assert_eq!(of(3000, Box::new(walk)), WholeNumbers::Ordered);
+        // Forty pages, each of which links to two others anywhere.
+        let links = |x: f64, rng: &mut crate::rng::Rng| ((x * 17.0 + 5.0 + 23.0 * rng.below(2) as f64) % 41.0).floor();
+        assert_eq!(of(3000, Box::new(links)), WholeNumbers::Names);
+        let noise = |_: f64, rng: &mut crate::rng::Rng| rng.below(500) as f64;
+        assert_eq!(of(3000, Box::new(noise)), WholeNumbers::Unclear);
     }
 
     #[test]

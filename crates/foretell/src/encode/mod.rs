@@ -6,7 +6,7 @@ mod encoder;
 mod fit;
 mod auto;
 
-pub(crate) use auto::{MOST_ROWS, Series, fit_automatically};
+pub(crate) use auto::{MOST_ROWS, Series, WholeNumbers, fit_automatically, whole_numbers};
 pub use bins::Bins;
 pub use encoder::Encoder;
 pub(crate) use fit::{fit_names, fit_numbers};

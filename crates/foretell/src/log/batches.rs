@@ -4,15 +4,17 @@ use std::vec;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type,
-    UInt64Type,
+    Date32Type, Date64Type, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
 };
 use arrow_array::{
     AnyDictionaryArray, Array, ArrayRef, BooleanArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray,
 };
-use arrow_schema::DataType;
+use arrow_schema::{DataType, TimeUnit};
 
-use super::cell::Cell;
+use super::cell::{Cell, SEPARATOR};
+use super::dates::DAY;
 use super::table::{Advance, Location, Table};
 use crate::error::{Error, Result};
 
@@ -40,6 +42,8 @@ pub(super) enum Cells {
     Int(Int64Array),
     Float(Float64Array),
     Bool(BooleanArray),
+    /// The elements of lists, joined.
+    List(StringArray),
     Nothing,
 }
 
@@ -90,6 +94,11 @@ impl Table for Batches {
         Location::Row(self.before + self.row as u64 + 1)
     }
 
+    fn can_read(&self, column: usize) -> bool {
+        let schema = self.waiting.as_slice().first().map(RecordBatch::schema);
+        schema.is_none_or(|schema| is_readable(schema.field(column).data_type()))
+    }
+
     fn is_typed(&self) -> bool {
         true
     }
@@ -109,6 +118,11 @@ impl Cells {
         macro_rules! widened {
             ($from:ty) => {
                 Cells::Int(array.as_primitive::<$from>().unary::<_, Int64Type>(i64::from))
+            };
+        }
+        macro_rules! seconds {
+            ($from:ty, $units:expr) => {
+                Cells::Float(array.as_primitive::<$from>().unary::<_, Float64Type>(|time| time as f64 / $units))
             };
         }
         Some(match array.data_type() {
@@ -133,6 +147,15 @@ impl Cells {
             DataType::Float32 => Cells::Float(array.as_primitive::<Float32Type>().unary(f64::from)),
             DataType::Float64 => Cells::Float(array.as_primitive::<Float64Type>().clone()),
             DataType::Boolean => Cells::Bool(array.as_boolean().clone()),
+            // Times are seconds since 1970, as dates in text are.
+            DataType::Date32 => seconds!(Date32Type, 1.0 / DAY),
+            DataType::Date64 => seconds!(Date64Type, 1e3),
+            DataType::Timestamp(TimeUnit::Second, _) => seconds!(TimestampSecondType, 1.0),
+            DataType::Timestamp(TimeUnit::Millisecond, _) => seconds!(TimestampMillisecondType, 1e3),
+            DataType::Timestamp(TimeUnit::Microsecond, _) => seconds!(TimestampMicrosecondType, 1e6),
+            DataType::Timestamp(TimeUnit::Nanosecond, _) => seconds!(TimestampNanosecondType, 1e9),
+            DataType::List(_) => joined(array.as_list::<i32>().iter())?,
+            DataType::LargeList(_) => joined(array.as_list::<i64>().iter())?,
             DataType::Null => Cells::Nothing,
             _ => return None,
         })
@@ -162,8 +185,34 @@ impl Cells {
             Cells::Int(array) if array.is_valid(row) => Cell::Int(array.value(row)),
             Cells::Float(array) if array.is_valid(row) => Cell::Float(array.value(row)),
             Cells::Bool(array) if array.is_valid(row) => Cell::Bool(array.value(row)),
+            Cells::List(array) if array.is_valid(row) => Cell::List(array.value(row).as_bytes()),
             _ => Cell::Empty,
         }
+    }
+}
+
+/// Lists of names and integers; `None` if an element is neither.
+fn joined(lists: impl Iterator<Item = Option<ArrayRef>>) -> Option<Cells> {
+    let join = |list: ArrayRef| {
+        let (elements, mut names) = (Cells::cast(&list)?, String::new());
+        for i in 0..list.len() {
+            if i > 0 {
+                names.push(SEPARATOR);
+            }
+            elements.cell(i).push_name(&mut names).ok()?;
+        }
+        Some(names)
+    };
+    let lists = lists.map(|list| list.map_or(Some(None), |list| join(list).map(Some)));
+    lists.collect::<Option<Vec<Option<String>>>>().map(|lists| Cells::List(lists.into()))
+}
+
+/// Whether a column of that type can be read.
+pub(super) fn is_readable(of: &DataType) -> bool {
+    match of {
+        DataType::Dictionary(_, values) => is_readable(values),
+        DataType::List(of) | DataType::LargeList(of) => !of.data_type().is_floating() && is_readable(of.data_type()),
+        _ => Cells::cast(&arrow_array::new_empty_array(of)).is_some(),
     }
 }
 

@@ -196,6 +196,11 @@ impl<'a> Cell<'a> {
     }
 }
 
+/// The value of a flag as logs write it: `1`, `true`, `0`, `False`; `None` for another text.
+pub fn flag(text: &str) -> Option<bool> {
+    Cell::Text(text.as_bytes()).flag().ok()
+}
+
 /// The value as a message shows it, shortened.
 impl fmt::Display for Cell<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,7 +1,7 @@
 //! Which column plays which role: as the schema says, or by its name.
 
 use super::elapsed::Elapsed;
-use super::schema::{Role, Schema};
+use super::schema::{ROW, Role, Schema};
 use super::symbols::{Cells, Part, Symbols};
 use crate::error::{Error, Result};
 
@@ -51,6 +51,8 @@ pub(super) enum Availability {
 pub(super) struct Columns {
     /// Their values together name the episode.
     pub episode: Vec<usize>,
+    /// Each row is an episode.
+    pub rows_are_episodes: bool,
     pub group: Option<usize>,
     /// Checked to go up by 1.
     pub step: Option<usize>,
@@ -109,6 +111,7 @@ impl Columns {
         };
         let mut columns = Columns {
             episode: roles.all(Role::Episode)?,
+            rows_are_episodes: roles.rows_are_episodes(),
             group: roles.one(Role::Group)?,
             step: if schema.arranges() { None } else { roles.one(Role::Step)? },
             action,
@@ -137,7 +140,7 @@ impl Columns {
     }
 
     /// Every role and its columns.
-    pub fn roles(&self) -> Vec<(&'static str, Vec<usize>)> {
+    pub fn roles(&self) -> Vec<(Role, Vec<usize>)> {
         let list = |column: Option<usize>| column.into_iter().collect::<Vec<_>>();
         [
             (Role::Episode, self.episode.clone()),
@@ -157,7 +160,6 @@ impl Columns {
         ]
         .into_iter()
         .filter(|(_, columns)| !columns.is_empty())
-        .map(|(role, columns)| (role.name(), columns))
         .collect()
     }
 
@@ -171,7 +173,9 @@ impl Columns {
 
     /// Whether no column marks where an episode begins or ends.
     pub fn are_without_boundaries(&self) -> bool {
-        self.episode.is_empty() && [self.first, self.last, self.terminated, self.truncated].iter().all(Option::is_none)
+        !self.rows_are_episodes
+            && self.episode.is_empty()
+            && [self.first, self.last, self.terminated, self.truncated].iter().all(Option::is_none)
     }
 
     /// Whether `later`, found when keys appeared in the middle of a file, changes the meaning of
@@ -179,10 +183,21 @@ impl Columns {
     pub fn contradict(&self, later: &Columns) -> bool {
         let fixed = |c: &Columns| {
             let symbols = (c.action.clone(), c.observation.clone(), c.available.clone());
-            (c.episode.clone(), c.step, symbols, c.first, c.probability, c.log_probability)
+            (c.episode.clone(), c.rows_are_episodes, c.step, symbols, c.first, c.probability, c.log_probability)
         };
         fixed(self) != fixed(later)
     }
+}
+
+/// The roles that several columns could play by their names, and these columns; the more usual names
+/// come first.
+pub(super) fn conflicts(names: &[String], schema: &Schema) -> Vec<(Role, Vec<usize>)> {
+    let matching = |known: &&[&str]| -> Vec<usize> {
+        let named = |name: &&str| names.iter().position(|column| column.eq_ignore_ascii_case(name));
+        known.iter().filter_map(|name| named(name)).collect()
+    };
+    let open = SYNONYMS.iter().filter(|(role, _)| schema.given(*role).is_none() && *role != Role::NextObservation);
+    open.map(|(role, known)| (*role, matching(known))).filter(|(_, columns)| columns.len() > 1).collect()
 }
 
 impl Availability {
@@ -224,8 +239,16 @@ impl Roles<'_> {
         }
     }
 
+    /// Whether episodes are given as rows, and no column has that name.
+    fn rows_are_episodes(&self) -> bool {
+        matches!(self.schema.given(Role::Episode), Some([word]) if word == ROW) && !self.names.iter().any(|name| name == ROW)
+    }
+
     /// The columns that are given for `role`, or else the one with its name.
     fn all(&self, role: Role) -> Result<Vec<usize>> {
+        if role == Role::Episode && self.rows_are_episodes() {
+            return Ok(Vec::new());
+        }
         if let Some(given) = self.schema.given(role) {
             return given.iter().map(|name| self.column(role, name)).collect();
         }

@@ -1,6 +1,7 @@
 //! How long it took until a row, as part of its action.
 
 use super::cell::{Cell, Problem};
+use super::dates::{DAY, date};
 use super::schema::{ELAPSED, Schema};
 use super::symbols::Cells;
 use crate::encode::Encoder;
@@ -15,8 +16,7 @@ pub(super) struct Elapsed {
 }
 
 /// The label of the first row of an episode.
-const FIRST: &str = "first";
-const DAY: f64 = 86_400.0; // seconds
+pub(super) const FIRST: &str = "first";
 const YEAR: f64 = 365.25 * DAY;
 
 /// Units of time: as they are written, as columns are named, and in seconds.
@@ -55,22 +55,7 @@ impl Elapsed {
 
 /// Cells between durations, labelled as they were written.
 fn given(column: &str, durations: &[String]) -> std::result::Result<Cells, String> {
-    let unit_of_column = unit_of_name(column);
-    let seconds = |text: &String| -> std::result::Result<f64, String> {
-        let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
-        let (number, unit) = text.split_at(split);
-        let number: f64 = number.trim().parse().map_err(|_| format!("the elapsed time {text:?} is not a duration"))?;
-        match (unit, UNITS.iter().find(|(short, ..)| *short == unit)) {
-            ("", _) => Ok(number),
-            // numbers in a column of years are compared in years, dates in seconds
-            (_, Some((_, _, unit))) => Ok(number * unit / unit_of_column),
-            (_, None) => {
-                let known: Vec<&str> = UNITS.iter().map(|(short, ..)| *short).collect();
-                Err(format!("the elapsed time {text:?} has an unknown unit; units are {}", known.join(", ")))
-            }
-        }
-    };
-    let cuts = durations.iter().map(seconds).collect::<std::result::Result<Vec<f64>, String>>()?;
+    let cuts = durations.iter().map(|text| in_unit_of(column, text)).collect::<std::result::Result<Vec<f64>, String>>()?;
     if cuts.windows(2).any(|pair| pair[0] >= pair[1]) || cuts.iter().any(|cut| !cut.is_finite()) {
         return Err(format!("the elapsed times {} are not ascending", durations.join(",")));
     }
@@ -81,6 +66,32 @@ fn given(column: &str, durations: &[String]) -> std::result::Result<Cells, Strin
     Ok(Cells { encoder: Encoder::Cuts { cuts, low, high }, labels })
 }
 
+/// A duration such as `3m`, or a number, in the unit of a column: numbers in a column of years are
+/// compared in years, dates in seconds.
+fn in_unit_of(column: &str, text: &str) -> std::result::Result<f64, String> {
+    let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let number: f64 = number.trim().parse().map_err(|_| format!("the elapsed time {text:?} is not a duration"))?;
+    match (unit, UNITS.iter().find(|(short, ..)| *short == unit)) {
+        ("", _) => Ok(number),
+        (_, Some((_, _, seconds))) => Ok(number * seconds / unit_of_name(column)),
+        (_, None) => {
+            let known: Vec<&str> = UNITS.iter().map(|(short, ..)| *short).collect();
+            Err(format!("the elapsed time {text:?} has an unknown unit; units are {}", known.join(", ")))
+        }
+    }
+}
+
+/// The cells of elapsed times that a schema gives.
+pub(super) fn cells(schema: &Schema) -> Option<Cells> {
+    given(schema.elapsed.as_ref()?.first()?, &schema.elapsed_bins).ok()
+}
+
+/// A duration in the unit of the column of elapsed times.
+pub(super) fn duration(schema: &Schema, text: &str) -> Option<f64> {
+    in_unit_of(schema.elapsed.as_ref()?.first()?, text.trim()).ok().filter(|x| x.is_finite())
+}
+
 /// Seconds of the unit that the name of a column ends with, such as `years`; dates are in seconds.
 fn unit_of_name(column: &str) -> f64 {
     let name = column.to_lowercase();
@@ -89,7 +100,7 @@ fn unit_of_name(column: &str) -> f64 {
 }
 
 impl Cell<'_> {
-    /// A number, or the seconds since 1970 of a date such as `2024-03-01` or `2024-03-01T12:30:05`.
+    /// A number, or the seconds since 1970 of a [`date`].
     pub fn time(self) -> std::result::Result<f64, Problem> {
         let date = if let Cell::Text(text) = self { std::str::from_utf8(text).ok().and_then(date) } else { None };
         match self.number().or(date).filter(|time| time.is_finite()) {
@@ -102,47 +113,9 @@ impl Cell<'_> {
     }
 }
 
-/// Seconds since 1970 of an ISO date, with or without a time of day; a zone other than Z is not
-/// read.
-pub(super) fn date(text: &str) -> Option<f64> {
-    let text = text.trim().trim_end_matches('Z');
-    let (date, time) = text.split_once(['T', ' ']).unwrap_or((text, ""));
-    let mut parts = date.splitn(3, '-');
-    let year: i64 = parts.next().filter(|year| year.len() == 4)?.parse().ok()?;
-    let month: i64 = parts.next()?.parse().ok()?;
-    let day: i64 = parts.next()?.parse().ok()?;
-    if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
-        return None;
-    }
-    // Days since 1970 of a date of the Gregorian calendar (Hinnant 2013), with years that begin in
-    // March.
-    let (year, month) = if month <= 2 { (year - 1, month + 9) } else { (year, month - 3) };
-    let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
-    let days = era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + (153 * month + 2) / 5 + day - 1 - 719_468;
-    let mut seconds = days as f64 * DAY;
-    if !time.is_empty() {
-        let units = [3600.0, 60.0, 1.0];
-        for (part, unit) in time.splitn(3, ':').zip(units) {
-            seconds += part.parse::<f64>().ok().filter(|x| (0.0..=60.0).contains(x))? * unit;
-        }
-    }
-    Some(seconds)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn dates_are_seconds_since_1970() {
-        assert_eq!(date("1970-01-01"), Some(0.0));
-        assert_eq!(date("2000-03-01"), Some(951_868_800.0));
-        assert_eq!(date("2024-02-29T12:30:05Z"), Some(1_709_209_805.0));
-        assert_eq!(date("1969-12-31 23:59"), Some(-60.0));
-        for text in ["", "12", "2024-13-01", "2024-01-40", "01-02-2024", "2024-01-01T99:00", "2024-01-01Tx"] {
-            assert_eq!(date(text), None, "{text}");
-        }
-    }
 
     #[test]
     fn durations_are_compared_in_the_unit_of_the_column() {

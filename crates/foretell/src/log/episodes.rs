@@ -159,6 +159,7 @@ impl<T: Table> Episodes<T> {
     #[inline(always)]
     fn membership(&self) -> Membership {
         let is_next = match (&self.columns.episode[..], self.columns.first) {
+            _ if self.columns.rows_are_episodes => true,
             ([column], _) => return self.membership_by_id(*column),
             ([], Some(column)) => self.table.cell(column).flag() == Ok(true),
             ([], None) => self.partial.end.is_some(),

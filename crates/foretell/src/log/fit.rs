@@ -8,14 +8,21 @@ use rustc_hash::{FxHashSet, FxHasher};
 
 use super::cell::Cell;
 use super::columns::Columns;
+use super::names::words;
 use super::schema::{ELAPSED, Schema};
 use super::symbols::is_missing;
 use super::table::{Advance, Table};
-use crate::encode::{Bins, MOST_ROWS, Series, fit_automatically, fit_names, fit_numbers};
+use crate::encode::{Bins, MOST_ROWS, Series, WholeNumbers, fit_automatically, fit_names, fit_numbers, whole_numbers};
 use crate::error::{Error, Result};
 
 /// Rows by which it is decided whether a column is measured.
-const SNIFFED: usize = 2000;
+const SNIFFED: usize = 5000;
+/// Fewer different whole numbers are names, such as counts and ratings.
+const LEAST_WHOLE_NUMBERS: usize = 30;
+/// With fewer rows for each value, most values are too rare to be learned about.
+const FEW_ROWS: usize = 5;
+/// Words in names of columns whose numbers are names.
+const IDENTIFIERS: [&str; 9] = ["id", "ids", "code", "item", "product", "key", "zip", "page", "cluster"];
 /// A column with fewer different numbers is a category, whatever they are.
 const LEAST_NUMBERS: usize = 12;
 /// Numbers kept of a column: quantiles of more are hardly different.
@@ -46,6 +53,7 @@ pub(super) fn fit(schema: &Arc<Schema>, open: impl Fn(usize) -> Option<Result<(S
         wanted.sort_unstable();
         wanted.dedup();
         table.want(&wanted)?;
+        let of_action = columns.action.columns();
         let mut boundaries = Boundaries::default();
         let mut time = None;
         // Bad rows are reported by the reader.
@@ -58,6 +66,7 @@ pub(super) fn fit(schema: &Arc<Schema>, open: impl Fn(usize) -> Option<Result<(S
                 time = None;
             }
             for (sample, places) in samples.values_mut().zip(&places) {
+                sample.is_action |= places.iter().any(|place| of_action.contains(place));
                 sample.add(&table, places, schema, rows);
             }
             if let Some(column) = columns.elapsed.as_ref().map(|elapsed| elapsed.column)
@@ -76,7 +85,11 @@ pub(super) fn fit(schema: &Arc<Schema>, open: impl Fn(usize) -> Option<Result<(S
     let mut encoders = schema.encoders.clone();
     let automatic: Vec<(&String, Series)> = (samples.iter())
         .filter(|(_, sample)| sample.bins == Bins::Auto)
-        .map(|(key, sample)| (key, Series { values: sample.first.clone(), actions: actions.clone(), starts: starts.clone() }))
+        .map(|(key, sample)| {
+            // An action does not follow from itself.
+            let actions = if sample.is_action { Vec::new() } else { actions.clone() };
+            (key, Series { values: sample.first.clone(), actions, starts: starts.clone() })
+        })
         .collect();
     let series: Vec<&Series> = automatic.iter().map(|(_, series)| series).collect();
     for ((key, _), encoder) in automatic.iter().zip(fit_automatically(&series, rows as f64)) {
@@ -122,24 +135,47 @@ fn asked(schema: &Schema, first: Option<(String, Box<dyn Table>)>) -> Result<BTr
     candidates.extend(columns.observation.columns());
     candidates.retain(|&column| !known(&table.columns()[column]));
     table.want(&columns.used())?;
+    let of_action = columns.action.columns();
     let mut seen: Vec<Kinds> = vec![Kinds::default(); candidates.len()];
-    let mut rows = 0;
-    while rows < SNIFFED {
+    let mut values: Vec<Vec<f64>> = vec![Vec::new(); candidates.len()];
+    let (mut boundaries, mut starts, mut actions) = (Boundaries::default(), Vec::new(), Vec::new());
+    while actions.len() < SNIFFED {
         match next(&mut table)? {
             None => break,
             Some(false) => continue,
-            Some(true) => rows += 1,
+            Some(true) => {}
         }
-        for (kinds, &column) in seen.iter_mut().zip(&candidates) {
-            kinds.add(table.cell(column), schema, table.is_typed());
+        starts.extend(boundaries.begins(&table, &columns).then_some(actions.len()));
+        for ((kinds, values), &column) in seen.iter_mut().zip(&mut values).zip(&candidates) {
+            let cell = table.cell(column);
+            kinds.add(cell, schema, table.is_typed());
+            values.push(if is_missing(cell, schema) { f64::NAN } else { cell.number().unwrap_or(f64::NAN) });
         }
+        actions.push(action_key(&table, &columns, schema));
     }
-    for (kinds, &column) in seen.iter().zip(&candidates) {
-        if kinds.is_measured() {
-            asked.insert(table.columns()[column].clone(), Bins::Auto);
+    for ((kinds, values), &column) in seen.iter().zip(values).zip(&candidates) {
+        let name = &table.columns()[column];
+        let is_action = of_action.contains(&column);
+        let actions = if is_action { Vec::new() } else { actions.clone() };
+        let series = Series { values, actions, starts: starts.clone() };
+        if kinds.is_measured() || kinds.may_count() && counts(name, kinds, is_action, &series) {
+            asked.insert(name.clone(), Bins::Auto);
         }
     }
     Ok(asked)
+}
+
+/// Whether whole numbers of many values are measured: their order predicts the next one, or, if
+/// nothing does, most of them are too rare to be names.
+fn counts(name: &str, kinds: &Kinds, is_action: bool, series: &Series) -> bool {
+    match whole_numbers(series) {
+        WholeNumbers::Ordered => true,
+        WholeNumbers::Names => false,
+        WholeNumbers::Unclear => {
+            let is_id = words(name).iter().any(|word| IDENTIFIERS.contains(&word.as_str()));
+            !is_action && !is_id && kinds.present < FEW_ROWS * kinds.different.len()
+        }
+    }
 }
 
 /// What the cells of a column look like.
@@ -150,6 +186,8 @@ pub(super) struct Kinds {
     pub numbers: usize,
     /// Numbers that are not whole.
     pub fractions: usize,
+    /// Numbers with a zero before other digits, which no measurement has.
+    pub padded: usize,
     pub different: FxHashSet<u64>,
 }
 
@@ -166,6 +204,7 @@ impl Kinds {
                 self.numbers += 1;
                 self.fractions += usize::from(x.fract() != 0.0);
                 self.different.insert(x.to_bits());
+                self.padded += usize::from(matches!(cell, Cell::Text([b'0', b'0'..=b'9', ..])));
             }
             None => {
                 let mut hasher = FxHasher::default();
@@ -180,6 +219,13 @@ impl Kinds {
     /// Whether nearly all are numbers, some of which are not whole, and few are the same.
     pub fn is_measured(&self) -> bool {
         10 * self.numbers >= 9 * self.present && 10 * self.fractions >= self.numbers && self.different.len() > LEAST_NUMBERS
+    }
+}
+
+impl Kinds {
+    /// Whether nearly all are numbers of many values, which may be measured though they are whole.
+    pub fn may_count(&self) -> bool {
+        10 * self.numbers >= 9 * self.present && self.padded == 0 && self.different.len() > LEAST_WHOLE_NUMBERS
     }
 }
 
@@ -208,6 +254,7 @@ impl Thinned {
 /// The values of the columns of one key.
 struct Sample {
     bins: Bins,
+    is_action: bool,
     numbers: Vec<Thinned>,
     /// The first rows, as they come.
     first: Vec<f64>,
@@ -216,7 +263,7 @@ struct Sample {
 
 impl Sample {
     fn new(bins: Bins) -> Sample {
-        Sample { bins, numbers: Vec::new(), first: Vec::new(), names: BTreeMap::new() }
+        Sample { bins, is_action: false, numbers: Vec::new(), first: Vec::new(), names: BTreeMap::new() }
     }
 
     fn add(&mut self, table: &dyn Table, columns: &[usize], schema: &Schema, row: usize) {
@@ -254,7 +301,10 @@ impl Boundaries {
             // an unreadable id is reported by the reader
             let _ = table.cell(column).push_name(&mut id);
         }
-        let begins = self.id.as_ref() != Some(&id) || flag(columns.first) || columns.episode.is_empty() && self.ended;
+        let begins = columns.rows_are_episodes
+            || self.id.as_ref() != Some(&id)
+            || flag(columns.first)
+            || columns.episode.is_empty() && self.ended;
         self.ended = flag(columns.terminated) || flag(columns.truncated) || flag(columns.last);
         self.id = Some(id);
         begins

@@ -5,14 +5,13 @@ use rustc_hash::FxHashMap;
 
 use super::cell::{Cell, Problem};
 use super::columns::Columns;
-use super::elapsed::date;
-use super::schema::{Role, Schema};
+use super::dates::Dates;
+use super::names::by_number;
+use super::schema::{ROW, Role, Schema};
 use super::symbols::is_missing;
 use super::table::{Advance, LocatedProblem, Location, Table};
 use crate::error::{Error, Result};
 
-/// The word for the order of rows in the file.
-const ROW: &str = "row";
 /// Names of the columns that a wide table gets.
 const EPISODE: &str = "episode_id";
 const OBSERVATION: &str = "observation";
@@ -29,6 +28,7 @@ pub(super) struct Frame {
     /// The rows in their order, and the number of those already visited.
     order: Vec<u32>,
     visited: usize,
+    notes: Vec<String>,
 }
 
 /// A [`Cell`] whose text is in [`Frame::text`].
@@ -50,7 +50,7 @@ impl Frame {
         frame.is_typed = is_typed;
         let columns = Columns::find(file, &frame.columns, schema)?;
         if let Some([by]) = schema.given(Role::Sort) {
-            frame.sort(file, &columns.episode, by)?;
+            frame.sort(file, (!columns.rows_are_episodes).then_some(&columns.episode), by)?;
         }
         Ok(frame)
     }
@@ -64,6 +64,7 @@ impl Frame {
             text: Vec::new(),
             order: Vec::new(),
             visited: 0,
+            notes: Vec::new(),
         }
     }
 
@@ -155,12 +156,14 @@ impl Frame {
     }
 
     /// Sorts rows by episode, in order of first appearance, then by a column.
-    fn sort(&mut self, file: &str, episode: &[usize], by: &str) -> Result<()> {
+    /// Without episodes, each row is one.
+    fn sort(&mut self, file: &str, episode: Option<&[usize]>, by: &str) -> Result<()> {
         let mut ids: FxHashMap<String, u32> = FxHashMap::default();
         let mut of_row = Vec::with_capacity(self.rows.len());
+        let rows_are_episodes = episode.is_none();
         for row in 0..self.rows.len() {
-            let mut id = String::new();
-            for &column in episode {
+            let mut id = if rows_are_episodes { row.to_string() } else { String::new() };
+            for &column in episode.unwrap_or_default() {
                 id.push('|');
                 // an unreadable id is reported by the reader, which names the row
                 let _ = self.at(row, column).push_name(&mut id);
@@ -168,7 +171,7 @@ impl Frame {
             let next = ids.len() as u32;
             of_row.push(*ids.entry(id).or_insert(next));
         }
-        let keys = if by == ROW { None } else { Some(self.keys(file, by)?) };
+        let keys = if by == ROW { None } else { Some(self.keys(file, by, &of_row)?) };
         self.order.sort_by(|&x, &y| {
             let (x, y) = (x as usize, y as usize);
             of_row[x]
@@ -179,7 +182,7 @@ impl Frame {
     }
 
     /// The values of a column as numbers: numbers, dates, or the place of each text among all.
-    fn keys(&self, file: &str, by: &str) -> Result<Vec<f64>> {
+    fn keys(&mut self, file: &str, by: &str, episode: &[u32]) -> Result<Vec<f64>> {
         let column = self.columns.iter().position(|name| name == by).ok_or_else(|| {
             Error::input(
                 file,
@@ -194,23 +197,56 @@ impl Frame {
             return Ok(numbers);
         }
         let text = |row: usize| match self.at(row, column) {
-            Cell::Text(text) if !text.is_empty() => Ok(text),
+            Cell::Text(text) if !text.is_empty() => Ok(String::from_utf8_lossy(text)),
             cell => {
                 let problem =
                     Problem::new(format!("{by} {cell} cannot be sorted by"), "give every row a number, a date or a text there");
                 Err(LocatedProblem { location: self.locations[row], problem }.into_error(file))
             }
         };
-        let texts = (0..self.rows.len()).map(text).collect::<Result<Vec<&[u8]>>>()?;
-        let dates: Option<Vec<f64>> = texts.iter().map(|text| std::str::from_utf8(text).ok().and_then(date)).collect();
-        if let Some(dates) = dates {
-            return Ok(dates);
-        }
-        let mut sorted = texts.clone();
-        sorted.sort_unstable();
-        sorted.dedup();
-        Ok(texts.iter().map(|text| sorted.partition_point(|other| other < text) as f64).collect())
+        let texts = (0..self.rows.len()).map(text).collect::<Result<Vec<_>>>()?;
+        let texts: Vec<&str> = texts.iter().map(AsRef::as_ref).collect();
+        let (keys, note) = match Dates::of(&texts) {
+            Some(Dates::Read(dates)) => (dates, None),
+            Some(Dates::Ambiguous { month_first, day_first }) => likelier(by, month_first, day_first, episode),
+            None => {
+                let note = format!(
+                    "{by:?} is neither a number nor a date in all rows: rows are sorted by its text, with numbers in it as numbers"
+                );
+                (places(&texts), Some(note))
+            }
+        };
+        self.notes.extend(note);
+        Ok(keys)
     }
+}
+
+/// The place of each text among all, where numbers in them count as numbers.
+fn places(texts: &[&str]) -> Vec<f64> {
+    let mut sorted = texts.to_vec();
+    sorted.sort_unstable_by(|x, y| by_number(x, y));
+    sorted.dedup();
+    texts.iter().map(|text| sorted.partition_point(|other| by_number(other, text).is_lt()) as f64).collect()
+}
+
+/// Of two ways to read dates the one in which more rows of an episode follow the row before, and a
+/// note about it.
+fn likelier(by: &str, month_first: Vec<f64>, day_first: Vec<f64>, episode: &[u32]) -> (Vec<f64>, Option<String>) {
+    let in_order = |times: &[f64]| {
+        let mut last: FxHashMap<u32, f64> = FxHashMap::default();
+        let follows = |(&of, &time): (&u32, &f64)| last.insert(of, time).is_some_and(|before| before <= time);
+        episode.iter().zip(times).map(follows).filter(|follows| *follows).count()
+    };
+    let (months, days) = (in_order(&month_first), in_order(&day_first));
+    let (first, why) = match months.cmp(&days) {
+        std::cmp::Ordering::Less => ("day", "in which more rows are in order"),
+        std::cmp::Ordering::Equal => ("month", "as in the United States"),
+        std::cmp::Ordering::Greater => ("month", "in which more rows are in order"),
+    };
+    let note = format!(
+        "dates of {by:?} could be read in two ways: they are read with the {first} first, {why}; write 2026-11-18 to be sure"
+    );
+    (if first == "day" { day_first } else { month_first }, Some(note))
 }
 
 /// Goes to the next row, if there is one. Rows that are put in order cannot be skipped, because
@@ -243,5 +279,9 @@ impl Table for Frame {
 
     fn is_typed(&self) -> bool {
         self.is_typed
+    }
+
+    fn notes(&self) -> &[String] {
+        &self.notes
     }
 }

@@ -2,10 +2,11 @@
 
 use serde::Serialize;
 
-use super::columns::Columns;
+use super::columns::{Columns, conflicts};
+use super::names::words;
 use super::profile::Profile;
-use super::schema::{Role, Schema};
-use crate::error::Error;
+use super::schema::{ROW, Role, Schema};
+use crate::error::{Error, Result};
 
 /// What the columns of a table seem to mean.
 #[derive(Clone, Debug, Serialize)]
@@ -16,6 +17,8 @@ pub struct Guess {
     pub roles: Vec<GuessedRole>,
     /// Why the table cannot be read as it is, if it cannot.
     pub problem: Option<String>,
+    /// Why the first rows cannot be read as the schema says, if they cannot.
+    pub unread: Option<String>,
 }
 
 /// A role, and why these columns play it.
@@ -36,7 +39,7 @@ pub struct GuessedRole {
 }
 
 /// Words in names of columns that speak for a role.
-const WORDS: [(Role, &[&str]); 8] = [
+const WORDS: [(Role, &[&str]); 9] = [
     (
         Role::Episode,
         &[
@@ -151,6 +154,7 @@ const WORDS: [(Role, &[&str]); 8] = [
         Role::Terminated,
         &["terminated", "done", "dropout", "death", "died", "dead", "ended", "end", "finished", "exit", "censored"],
     ),
+    (Role::Available, &["available", "availability", "avail", "allowed", "eligible", "legal", "feasible"]),
     (Role::Probability, &["prob", "probability", "propensity", "pscore", "pi"]),
     (Role::Group, &["group", "user", "subject", "patient", "participant", "person", "student", "site", "school"]),
 ];
@@ -173,15 +177,16 @@ pub(super) fn guess(file: &str, profile: &Profile, schema: &Schema) -> Guess {
         other => other.to_string(),
     });
     let mut guesser = Guesser { profile, taken: vec![false; profile.names.len()], schema: schema.clone(), roles: Vec::new() };
+    guesser.settle_conflicts();
     guesser.take_known(file);
     if !schema.wide.is_empty() {
-        return Guess { schema: guesser.schema, roles: guesser.roles, problem };
+        return Guess { schema: guesser.schema, roles: guesser.roles, problem, unread: None };
     }
     guesser.guess_episode();
     guesser.guess_order();
     guesser.guess_symbols();
     guesser.guess_others();
-    Guess { schema: guesser.schema, roles: guesser.roles, problem }
+    Guess { schema: guesser.schema, roles: guesser.roles, problem, unread: None }
 }
 
 impl Guesser<'_> {
@@ -195,16 +200,51 @@ impl Guesser<'_> {
         let found = [&self.schema, &without_action, &without_both].map(|schema| Columns::find(file, names, schema).ok());
         let has_filler = found[..2].iter().all(Option::is_none) && self.schema.observation.is_none();
         let Some(columns) = found.into_iter().flatten().next() else { return };
-        let is_filler = |role: &str| role == "observation" && has_filler;
-        for (role, used) in columns.roles().into_iter().filter(|(role, _)| !is_filler(role)) {
+        let is_filler = |role: Role| role == Role::Observation && has_filler;
+        let known = columns.roles().into_iter().filter(|(role, _)| !is_filler(*role) && !self.has(*role));
+        for (role, used) in known.collect::<Vec<_>>() {
             let columns: Vec<String> = used.iter().map(|&column| names[column].clone()).collect();
-            let is_given = [&self.schema.episode, &self.schema.action, &self.schema.observation]
-                .iter()
-                .any(|given| given.as_ref().is_some_and(|given| *given == columns));
-            let reason = if is_given { "given" } else { "by its name" };
+            let reason = if self.schema.given(role).is_some() { "given" } else { "by its name" };
             used.iter().for_each(|&column| self.taken[column] = true);
             let examples = used.first().map_or(Vec::new(), |&column| self.profile.columns[column].examples.clone());
-            self.roles.push(GuessedRole { role, columns, reason: reason.into(), examples, sure: true, guessed: false });
+            self.roles.push(GuessedRole {
+                role: role.name(),
+                columns,
+                reason: reason.into(),
+                examples,
+                sure: true,
+                guessed: false,
+            });
+        }
+        self.take_words();
+    }
+
+    /// What is given without being the role of a column that is read.
+    fn take_words(&mut self) {
+        let Schema { episode, action, sort, wide, .. } = &self.schema;
+        let is_word = |names: &&Vec<String>| names.is_empty() || names.iter().all(|name| name == ROW);
+        let words = [
+            (Role::Episode.name(), episode.as_ref().filter(is_word)),
+            (Role::Action.name(), action.as_ref().filter(is_word)),
+            (Role::Sort.name(), sort.as_ref().filter(|names| !names.is_empty())),
+            ("wide", Some(wide).filter(|names| !names.is_empty())),
+        ];
+        for (role, columns) in words {
+            let Some(columns) = columns.cloned() else { continue };
+            let (reason, examples) = ("given".to_string(), Vec::new());
+            for (i, name) in self.profile.names.iter().enumerate() {
+                self.taken[i] |= columns.contains(name);
+            }
+            self.roles.push(GuessedRole { role, columns, reason, examples, sure: true, guessed: false });
+        }
+    }
+
+    /// Of several columns with usual names of a role, the most usual one plays it.
+    fn settle_conflicts(&mut self) {
+        for (role, columns) in conflicts(&self.profile.names, &self.schema) {
+            let names: Vec<&str> = columns.iter().map(|&column| self.profile.names[column].as_str()).collect();
+            let reason = format!("one of {}, which could all be it by their names", names.join(" and "));
+            self.add(role, &columns[..1], reason, false);
         }
     }
 
@@ -219,8 +259,8 @@ impl Guesser<'_> {
 
     /// Columns without a role whose names contain a word for `role`.
     fn named(&self, role: Role) -> Vec<usize> {
-        let words = WORDS.iter().find(|(of, _)| *of == role).map_or(&[][..], |(_, words)| words);
-        let matches = |name: &String| parts(name).iter().any(|part| words.contains(&part.as_str()));
+        let known = WORDS.iter().find(|(of, _)| *of == role).map_or(&[][..], |(_, known)| known);
+        let matches = |name: &String| words(name).iter().any(|word| known.contains(&word.as_str()));
         (0..self.profile.names.len()).filter(|&i| !self.taken[i] && matches(&self.profile.names[i])).collect()
     }
 
@@ -237,7 +277,11 @@ impl Guesser<'_> {
             Role::Reward => self.schema.reward = Some(names.clone()),
             Role::Terminated => self.schema.terminated = Some(names.clone()),
             Role::Probability => self.schema.action_prob = Some(names.clone()),
-            _ => {}
+            Role::LogProbability => self.schema.action_logp = Some(names.clone()),
+            Role::Truncated => self.schema.truncated = Some(names.clone()),
+            Role::Step => self.schema.step = Some(names.clone()),
+            Role::Available => self.schema.available = Some(names.clone()),
+            Role::Elapsed | Role::NextObservation | Role::First | Role::Last => {}
         }
         self.roles.push(GuessedRole { role: role.name(), columns: names, reason, examples, sure, guessed: true });
     }
@@ -308,11 +352,11 @@ impl Guesser<'_> {
                 self.add(Role::Sort, &[column], format!("rows are not in order; {name:?} is a time"), true);
             }
             _ if is_interleaved => {
-                self.schema.sort = Some(vec!["row".into()]);
+                self.schema.sort = Some(vec![ROW.into()]);
                 let reason = "rows of different episodes are interleaved: those of each keep their order".into();
                 self.roles.push(GuessedRole {
                     role: Role::Sort.name(),
-                    columns: vec!["row".into()],
+                    columns: vec![ROW.into()],
                     reason,
                     examples: Vec::new(),
                     sure: true,
@@ -338,7 +382,9 @@ impl Guesser<'_> {
                         let of = &self.profile.columns[column];
                         !self.taken[column]
                             && of.different() > 1
-                            && (of.kinds.is_measured() || 10 * of.different() <= self.profile.rows)
+                            && (of.kinds.is_measured()
+                                || of.kinds.may_count() && of.different() < of.kinds.present
+                                || 10 * of.different() <= self.profile.rows)
                     });
                     let others: Vec<usize> = measured.collect();
                     if !others.is_empty() {
@@ -367,6 +413,12 @@ impl Guesser<'_> {
         }
     }
 
+    /// A flag, or lists of actions.
+    fn tells_availability(&self, column: usize) -> bool {
+        let of = &self.profile.columns[column];
+        of.is_flag || (0..self.profile.rows).filter_map(|row| self.profile.cell(row, column)).any(|list| list.contains(';'))
+    }
+
     fn guess_others(&mut self) {
         let is_number = |guesser: &Guesser<'_>, column: usize| {
             let of = &guesser.profile.columns[column].kinds;
@@ -385,6 +437,12 @@ impl Guesser<'_> {
         {
             self.add(Role::Probability, &[column], "numbers between 0 and 1, by a word in its name".into(), false);
         }
+        if self.schema.available.is_none()
+            && !self.has(Role::Available)
+            && let Some(column) = self.named(Role::Available).into_iter().find(|&column| self.tells_availability(column))
+        {
+            self.add(Role::Available, &[column], "which actions could be taken, by a word in its name".into(), false);
+        }
         if self.schema.terminated.is_none()
             && !self.has(Role::Terminated)
             && let Some(column) = self.named(Role::Terminated).into_iter().find(|&column| self.profile.columns[column].is_flag)
@@ -399,23 +457,6 @@ impl Guesser<'_> {
             }
         }
     }
-}
-
-/// The words of a name: `userId`, `user_id` and `User.ID` are `user` and `id`.
-fn parts(name: &str) -> Vec<String> {
-    let mut parts = vec![String::new()];
-    let mut last_lower = false;
-    for c in name.chars() {
-        if !c.is_alphanumeric() || c.is_uppercase() && last_lower {
-            parts.push(String::new());
-        }
-        last_lower = c.is_lowercase();
-        if c.is_alphanumeric() {
-            parts.last_mut().expect("there is one").extend(c.to_lowercase());
-        }
-    }
-    parts.retain(|part| !part.is_empty());
-    parts
 }
 
 impl Guess {
@@ -438,6 +479,28 @@ impl Guess {
         schema
     }
 
+    /// Leaves out suggestions with which the first rows cannot be read, if that helps; otherwise says
+    /// why they cannot.
+    pub(super) fn check(&mut self, given: &Schema, reads: impl Fn(&Schema) -> Result<()>) {
+        let Err(error) = reads(&self.schema) else { return };
+        let unsure: Vec<usize> = (0..self.roles.len()).filter(|&i| self.roles[i].guessed && !self.roles[i].sure).collect();
+        let fewer = unsure.iter().rev().map(|&i| vec![i]).chain([unsure.clone()]);
+        for left_out in fewer.filter(|left_out| !left_out.is_empty()) {
+            let mut schema = self.schema.clone();
+            left_out.iter().for_each(|&i| schema.restore(self.roles[i].role, given));
+            if reads(&schema).is_ok() {
+                self.schema = schema;
+                let mut i = 0;
+                self.roles.retain(|_| {
+                    i += 1;
+                    !left_out.contains(&(i - 1))
+                });
+                return;
+            }
+        }
+        self.unread = Some(error.to_string());
+    }
+
     /// Sentences about what was guessed without asking.
     pub fn sentences(&self) -> Vec<String> {
         let sentence = |role: &GuessedRole| {
@@ -445,18 +508,5 @@ impl Guess {
             format!("{}: {columns} ({})", role.role, role.reason)
         };
         self.roles.iter().filter(|role| role.guessed && role.sure).map(sentence).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_divided_into_words() {
-        for name in ["userId", "user_id", "User.ID", "user id"] {
-            assert_eq!(parts(name), ["user", "id"], "{name}");
-        }
-        assert_eq!(parts("PTNUM"), ["ptnum"]);
     }
 }

@@ -17,6 +17,7 @@
 mod cell;
 mod input;
 mod names;
+mod dates;
 mod records;
 mod table;
 mod schema;
@@ -29,6 +30,7 @@ mod parquet;
 mod parse_cache;
 mod symbols;
 mod elapsed;
+mod written;
 mod columns;
 mod row;
 mod frame;
@@ -68,13 +70,14 @@ use table::Table;
 
 pub(crate) use rewarded::MOST_REWARDS;
 
+pub use cell::flag;
 pub use columns::unused_columns;
 pub use guess::{Guess, GuessedRole};
 pub use identity::Identity;
 pub use input::Format;
 pub use names::expand;
 pub use notes::Notes;
-pub use schema::{MISSING, Role, Schema, split_names};
+pub use schema::{MISSING, Role, Schema, join_names, split_names};
 pub use sheet::Sheet;
 pub use sheet_types::{CellValue, ColumnKind};
 pub use shift::FIRST_ACTION;
@@ -194,7 +197,9 @@ impl Logs {
         let Origin::Files { paths, options } = &self.origin else { return Ok(None) };
         let Some(path) = paths.first() else { return Ok(None) };
         let profile = profile::Profile::of(open_as_written(path)?, &options.schema)?;
-        Ok(Some(guess::guess(&path.display().to_string(), &profile, &options.schema)))
+        let mut guess = guess::guess(&path.display().to_string(), &profile, &options.schema);
+        guess.check(&options.schema, |schema| reads_first_rows(path, schema, options.on_bad));
+        Ok(Some(guess))
     }
 
     /// The same logs with what can be guessed without asking added to the schema: episodes named by
@@ -478,6 +483,21 @@ fn open_as_written(path: &Path) -> Result<Box<dyn Table>> {
         #[cfg(not(feature = "parquet"))]
         Opened::Parquet(_) => return Err(no_parquet(path)),
     })
+}
+
+/// Reads the first rows of a file as a schema says.
+fn reads_first_rows(path: &Path, schema: &Schema, on_bad: OnBadEpisode) -> Result<()> {
+    let name = path.display().to_string();
+    let head = || open_as_written(path).map(|table| table::Head::new(table, profile::ROWS));
+    let of_first = |i: usize| {
+        let arranged = || Ok((name.clone(), arranged(&name, Box::new(head()?), schema)?));
+        (i == 0).then(arranged)
+    };
+    let options = ReadOptions { schema: fit::fit(&Arc::new(schema.clone()), of_first)?, on_bad };
+    let mut state = ReadState { schema: options.schema.clone(), ..ReadState::default() };
+    let mut episodes = source(name, head()?, &options, &mut state)?;
+    while episodes.next(&mut state)?.is_some() {}
+    Ok(())
 }
 
 #[cfg(not(feature = "parquet"))]

@@ -123,7 +123,7 @@ fn is_in(set: &[char], c: char) -> bool {
 }
 
 /// Compares names, with numbers in them compared as numbers: `part-2` before `part-10`.
-fn by_number(a: &str, b: &str) -> Ordering {
+pub(super) fn by_number(a: &str, b: &str) -> Ordering {
     let (mut x, mut y) = (a, b);
     while let (Some(p), Some(q)) = (x.chars().next(), y.chars().next()) {
         let order = match (digits(x), digits(y)) {
@@ -147,6 +147,23 @@ fn by_number(a: &str, b: &str) -> Ordering {
 /// How many digits a text begins with.
 fn digits(text: &str) -> usize {
     text.bytes().take_while(u8::is_ascii_digit).count()
+}
+
+/// The words of a name: `userId`, `user_id` and `User.ID` are `user` and `id`.
+pub(super) fn words(name: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut last_lower = false;
+    for c in name.chars() {
+        if !c.is_alphanumeric() || c.is_uppercase() && last_lower {
+            parts.push(String::new());
+        }
+        last_lower = c.is_lowercase();
+        if c.is_alphanumeric() {
+            parts.last_mut().expect("there is one").extend(c.to_lowercase());
+        }
+    }
+    parts.retain(|part| !part.is_empty());
+    parts
 }
 
 #[cfg(test)]
@@ -226,5 +243,13 @@ mod tests {
     fn a_file_with_exactly_that_name_is_preferred_to_a_pattern() {
         assert_eq!(expanded(&["a*.csv", "ab.csv"], "a*.csv").unwrap(), ["a*.csv"]);
         assert_eq!(expanded(&[], "missing.csv").unwrap(), ["missing.csv"], "an error comes when it is read");
+    }
+
+    #[test]
+    fn names_are_divided_into_words() {
+        for name in ["userId", "user_id", "User.ID", "user id"] {
+            assert_eq!(words(name), ["user", "id"], "{name}");
+        }
+        assert_eq!(words("PTNUM"), ["ptnum"]);
     }
 }

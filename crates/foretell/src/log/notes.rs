@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::columns::Columns;
-use super::schema::Schema;
+use super::schema::{Role, Schema};
 use super::table::Table;
 
 /// Notes of a reader: no errors, but the user should know.
@@ -21,6 +21,9 @@ pub struct Notes {
     pub done_as_terminated: bool,
     /// The observation of a row may have come before its action, not after it.
     pub unsure_timing: bool,
+    /// How rows were sorted, where that is in doubt.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub order: Vec<String>,
 }
 
 impl Notes {
@@ -52,6 +55,7 @@ impl Notes {
             "each row's observation is read as what followed its action; if the action was chosen on it, shift observations (`shift_observation`)"
                 .into(),
         );
+        self.order.iter().for_each(|note| say(true, note.clone()));
         say(!self.ignored_columns.is_empty(), format!("columns not read: {}", self.ignored_columns.join(", ")));
         sentences
     }
@@ -61,14 +65,16 @@ impl Notes {
         let name = |column: usize| table.columns()[column].as_str();
         for (role, used) in columns.roles() {
             let names: Vec<_> = used.iter().map(|&column| name(column)).collect();
-            add(&mut self.columns, format!("{role} ← {}", names.join(", ")));
-            self.done_as_terminated |= role == "terminated" && names.iter().any(|name| name.to_lowercase().starts_with("done"));
+            add(&mut self.columns, format!("{} ← {}", role.name(), names.join(", ")));
+            self.done_as_terminated |=
+                role == Role::Terminated && names.iter().any(|name| name.to_lowercase().starts_with("done"));
         }
         let sort = schema.sort.as_deref().unwrap_or_default();
         for &column in columns.ignored.iter().filter(|&&column| !sort.iter().any(|by| by == name(column))) {
             add(&mut self.ignored_columns, name(column).to_string());
         }
         self.unsure_timing |= columns.unsure_timing;
+        table.notes().iter().for_each(|note| add(&mut self.order, note.clone()));
     }
 }
 

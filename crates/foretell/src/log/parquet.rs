@@ -6,7 +6,7 @@ use std::panic::{self, AssertUnwindSafe};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 
-use super::batches::Cells;
+use super::batches::{Cells, is_readable};
 use super::cell::Cell;
 use super::table::{Advance, Location, Table};
 use crate::error::{Error, Result};
@@ -96,6 +96,10 @@ impl Table for Parquet {
 
     fn location(&self) -> Location {
         Location::Row(self.before + self.row as u64 + 1)
+    }
+
+    fn can_read(&self, column: usize) -> bool {
+        is_readable(self.metadata.schema().field(column).data_type())
     }
 
     fn is_typed(&self) -> bool {

@@ -3,7 +3,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::cell::Cell;
-use super::elapsed::date;
+use super::dates::Dates;
 use super::fit::Kinds;
 use super::schema::Schema;
 use super::symbols::is_missing;
@@ -11,7 +11,7 @@ use super::table::{Advance, Table};
 use crate::error::Result;
 
 /// Rows that are looked at.
-const ROWS: usize = 20_000;
+pub(super) const ROWS: usize = 20_000;
 /// Different values that are shown.
 const EXAMPLES: usize = 3;
 
@@ -35,12 +35,14 @@ pub(super) struct Column {
     pub is_flag: bool,
     /// All values are numbers in (0, 1].
     pub is_probability: bool,
+    /// Seconds since 1970 of each row, if all values are dates.
+    dates: Option<Vec<Option<f64>>>,
 }
 
 impl Profile {
     /// Reads the first rows.
     pub fn of(mut table: Box<dyn Table>, schema: &Schema) -> Result<Profile> {
-        table.want(&(0..table.columns().len()).collect::<Vec<_>>())?;
+        table.want(&(0..table.columns().len()).filter(|&column| table.can_read(column)).collect::<Vec<_>>())?;
         let mut cells: Vec<Vec<Option<Box<str>>>> = Vec::new();
         let mut kinds: Vec<Kinds> = Vec::new();
         while cells.len() < ROWS {
@@ -72,8 +74,10 @@ impl Profile {
 
     /// A cell as a number or a date.
     pub fn time(&self, row: usize, column: usize) -> Option<f64> {
-        let text = self.cell(row, column)?;
-        text.parse().ok().or_else(|| date(text)).filter(|x: &f64| x.is_finite())
+        match &self.columns[column].dates {
+            Some(dates) => dates[row],
+            None => self.cell(row, column)?.parse().ok().filter(|x: &f64| x.is_finite()),
+        }
     }
 
     /// Pairs of consecutive rows of the same episode, where the values of a column name episodes.
@@ -105,7 +109,15 @@ impl Profile {
         let examples = values().filter(|value| seen.insert(*value)).take(EXAMPLES).map(str::to_string).collect();
         let is_flag = values().all(|value| matches!(value, "0" | "1" | "true" | "false" | "True" | "False" | "TRUE" | "FALSE"));
         let in_unit = |value: &str| value.parse().is_ok_and(|p: f64| p > 0.0 && p <= 1.0);
-        Column { runs, examples, is_flag: is_flag && kinds.present > 0, is_probability: values().all(in_unit), kinds }
+        let dates = if kinds.numbers == 0 && kinds.present > 0 { self.dates(column) } else { None };
+        Column { runs, examples, is_flag: is_flag && kinds.present > 0, is_probability: values().all(in_unit), dates, kinds }
+    }
+
+    fn dates(&self, column: usize) -> Option<Vec<Option<f64>>> {
+        let texts: Vec<&str> = (0..self.rows).filter_map(|row| self.cell(row, column)).collect();
+        let (Dates::Read(dates) | Dates::Ambiguous { month_first: dates, .. }) = Dates::of(&texts)?;
+        let mut dates = dates.into_iter();
+        Some((0..self.rows).map(|row| self.cell(row, column).and_then(|_| dates.next())).collect())
     }
 }
 

@@ -47,7 +47,7 @@ pub(super) struct RowReader {
 }
 
 /// Separates the actions of a list.
-const LISTED: char = ';';
+pub(super) const LISTED: char = ';';
 
 /// What was read as the observation of a row.
 #[derive(Clone, Debug, PartialEq)]

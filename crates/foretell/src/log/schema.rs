@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::names::fits;
-use crate::data::SEPARATOR;
 use crate::encode::{Bins, Encoder};
 
 /// What a column is read as.
@@ -46,8 +45,8 @@ pub enum Role {
     Available,
 }
 
-/// Stands for a part that is missing.
-const UNKNOWN: &str = "?";
+/// The word for rows: each of them as an episode, or their order in the file.
+pub(super) const ROW: &str = "row";
 /// The word for no column.
 const NONE: &str = "none";
 /// Texts that stand for a missing value, unless others are given; an empty cell always does.
@@ -68,7 +67,7 @@ pub const MISSING: [&str; 6] = ["NA", "NaN", "nan", "null", "None", "?"];
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Schema {
-    /// Columns whose values together name an episode.
+    /// Columns whose values together name an episode; `row` if each row is one.
     #[serde(deserialize_with = "names", skip_serializing_if = "Option::is_none")]
     pub episode: Option<Vec<String>>,
     /// Column whose episodes stay together when some are held out.
@@ -157,6 +156,26 @@ impl Schema {
         }
     }
 
+    /// Says of a role, by its name, what another schema says.
+    pub(super) fn restore(&mut self, role: &str, from: &Schema) {
+        let lists: [(Role, &mut Option<Vec<String>>, &Option<Vec<String>>); 13] = [
+            (Role::Episode, &mut self.episode, &from.episode),
+            (Role::Group, &mut self.group, &from.group),
+            (Role::Step, &mut self.step, &from.step),
+            (Role::Sort, &mut self.sort, &from.sort),
+            (Role::Action, &mut self.action, &from.action),
+            (Role::Observation, &mut self.observation, &from.observation),
+            (Role::Reward, &mut self.reward, &from.reward),
+            (Role::Terminated, &mut self.terminated, &from.terminated),
+            (Role::Truncated, &mut self.truncated, &from.truncated),
+            (Role::Probability, &mut self.action_prob, &from.action_prob),
+            (Role::LogProbability, &mut self.action_logp, &from.action_logp),
+            (Role::Available, &mut self.available, &from.available),
+            (Role::Elapsed, &mut self.elapsed, &from.elapsed),
+        ];
+        lists.into_iter().filter(|(of, ..)| of.name() == role).for_each(|(_, own, from)| own.clone_from(from));
+    }
+
     /// Whether it says nothing.
     pub fn is_empty(&self) -> bool {
         *self == Schema::default()
@@ -189,46 +208,64 @@ impl Schema {
             }
     }
 
-    /// The name of an observation that is given by its measurements, such as `12.5`, or
-    /// `speed=12.5|flag=1` for several columns; columns that are divided together have their numbers
-    /// with `/` between them. `None` if a measurement cannot be read, or none of the columns is
-    /// divided into cells.
-    pub fn encoded(&self, text: &str) -> Option<String> {
-        let mut is_measured = false;
-        let mut part = |part: &str| {
-            let only =
-                self.observation.as_deref().and_then(|columns| if let [only] = columns { Some(only.as_str()) } else { None });
-            let (key, value) = part.split_once('=').or_else(|| Some((only?, part)))?;
-            let Some(encoder) = self.encoders.get(key) else { return Some(part.to_string()) };
-            if value == UNKNOWN {
-                return Some(format!("{key}={UNKNOWN}"));
-            }
-            is_measured = true;
-            let numbers = value.split('/').map(|x| x.trim().parse::<f64>().ok());
-            let cell = match encoder.is_numeric() {
-                true => {
-                    let numbers = numbers.collect::<Option<Vec<f64>>>()?;
-                    (numbers.len() == key.split('+').count()).then(|| encoder.cell_of_numbers(&numbers)).flatten()?
-                }
-                false => encoder.cell_of_name(value)?,
-            };
-            Some(format!("{key}={}", encoder.label(cell)))
-        };
-        let parts = text.split(SEPARATOR).map(&mut part).collect::<Option<Vec<String>>>()?;
-        is_measured.then(|| parts.join(&SEPARATOR.to_string()))
-    }
-
     /// The schema as the user wrote it, without what was fitted to logs.
     pub fn as_given(&self) -> Schema {
         Schema { encoders: BTreeMap::new(), ..self.clone() }
     }
 }
 
-/// Splits a list of names such as `a,b`; `none` is the empty list.
+/// Splits a list of names such as `a,b`; `none` is the empty list. A name in double quotes may contain
+/// commas, and two of them for one of its own; also `"none"` is a name.
+///
+/// ```
+/// use foretell::log::{join_names, split_names};
+///
+/// assert_eq!(split_names("a, b"), ["a", "b"]);
+/// assert_eq!(split_names("\"a, b\",c"), ["a, b", "c"]);
+/// assert_eq!(join_names(&["a, b", "c"]), "\"a, b\",c");
+/// ```
 pub fn split_names(text: &str) -> Vec<String> {
-    match text.trim() {
-        NONE => Vec::new(),
-        text => text.split(',').map(|name| name.trim().to_string()).filter(|name| !name.is_empty()).collect(),
+    if text.trim() == NONE {
+        return Vec::new();
+    }
+    let (mut names, mut rest) = (Vec::new(), text);
+    loop {
+        let (name, after) = first_name(rest);
+        names.extend(name);
+        match after {
+            Some(after) => rest = after,
+            None => return names,
+        }
+    }
+}
+
+/// The first name of a list, if it is not empty, and what follows the comma after it.
+fn first_name(text: &str) -> (Option<String>, Option<&str>) {
+    let Some(mut rest) = text.trim_start().strip_prefix('"') else {
+        let (name, after) = text.split_once(',').map_or((text, None), |(name, after)| (name, Some(after)));
+        return (Some(name.trim().to_string()).filter(|name| !name.is_empty()), after);
+    };
+    let mut name = String::new();
+    loop {
+        let (part, after) = rest.split_once('"').unwrap_or((rest, ""));
+        name.push_str(part);
+        match after.strip_prefix('"') {
+            Some(more) => {
+                name.push('"');
+                rest = more;
+            }
+            None => return (Some(name), after.split_once(',').map(|(_, after)| after)),
+        }
+    }
+}
+
+/// The list that [`split_names`] splits into these names.
+pub fn join_names<S: AsRef<str>>(names: &[S]) -> String {
+    let is_plain = |name: &str| !name.is_empty() && name != NONE && name.trim() == name && !name.contains([',', '"']);
+    let quoted = |name: &str| if is_plain(name) { name.to_string() } else { format!("\"{}\"", name.replace('"', "\"\"")) };
+    match names {
+        [] => NONE.to_string(),
+        names => names.iter().map(|name| quoted(name.as_ref())).collect::<Vec<_>>().join(","),
     }
 }
 
@@ -254,23 +291,6 @@ fn names<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<String>>, D::E
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn measurements_have_the_names_of_their_cells() {
-        let cuts = |cuts: &[f64]| Encoder::Cuts { cuts: cuts.to_vec(), low: 0.0, high: 9.0 };
-        let schema = Schema {
-            observation: Some(vec!["speed".into()]),
-            encoders: [("speed".to_string(), cuts(&[1.0, 2.5]))].into(),
-            ..Schema::default()
-        };
-        for (text, name) in [("1.5", "speed=1..2.5"), ("speed=0", "speed=..1"), ("speed=7|flag=x", "speed=2.5..|flag=x")] {
-            assert_eq!(schema.encoded(text).as_deref(), Some(name));
-        }
-        for text in ["fast", "speed=", "flag=1", "1.5/2", "nan"] {
-            assert_eq!(schema.encoded(text), None, "{text}");
-        }
-        assert_eq!(Schema::default().encoded("1.5"), None);
-    }
 
     #[test]
     fn a_schema_survives_json_and_refuses_unknown_keys() {

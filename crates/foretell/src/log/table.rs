@@ -17,6 +17,14 @@ pub(super) trait Table: Send {
     fn cell(&self, column: usize) -> Cell<'_>;
     /// The location of this row.
     fn location(&self) -> Location;
+    /// Whether a column has a type that can be read.
+    fn can_read(&self, _column: usize) -> bool {
+        true
+    }
+    /// What the user should know of how it was read.
+    fn notes(&self) -> &[String] {
+        &[]
+    }
     /// Whether its numbers are numbers, so that a text is no number even if it looks like one.
     fn is_typed(&self) -> bool {
         false
@@ -44,8 +52,60 @@ impl Table for Box<dyn Table> {
         (**self).location()
     }
 
+    fn can_read(&self, column: usize) -> bool {
+        (**self).can_read(column)
+    }
+
+    fn notes(&self) -> &[String] {
+        (**self).notes()
+    }
+
     fn is_typed(&self) -> bool {
         (**self).is_typed()
+    }
+}
+
+/// The first rows of a table.
+pub(super) struct Head {
+    table: Box<dyn Table>,
+    left: usize,
+}
+
+impl Head {
+    pub fn new(table: Box<dyn Table>, rows: usize) -> Head {
+        Head { table, left: rows }
+    }
+}
+
+impl Table for Head {
+    fn columns(&self) -> &[String] {
+        self.table.columns()
+    }
+
+    fn want(&mut self, columns: &[usize]) -> Result<()> {
+        self.table.want(columns)
+    }
+
+    fn advance(&mut self) -> Result<Advance> {
+        match self.left.checked_sub(1) {
+            Some(left) => {
+                self.left = left;
+                self.table.advance()
+            }
+            None => Ok(Advance::End),
+        }
+    }
+
+    fn cell(&self, column: usize) -> Cell<'_> {
+        self.table.cell(column)
+    }
+
+    fn location(&self) -> Location {
+        self.table.location()
+    }
+
+    fn is_typed(&self) -> bool {
+        self.table.is_typed()
     }
 }
 

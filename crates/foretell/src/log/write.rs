@@ -15,9 +15,11 @@ use serde::Serialize;
 pub(super) use self::parquet::AnyParquet;
 #[cfg(feature = "parquet")]
 use self::parquet::ParquetRows;
+use super::cell::flag;
 use super::input::{Format, Kind};
+use super::row::LISTED;
 use super::schema::MISSING;
-use crate::data::{Alphabet, End, Trajectory};
+use crate::data::{Action, Alphabet, End, Trajectory};
 use crate::error::{Error, Result};
 use crate::store::AtomicFile;
 
@@ -34,7 +36,14 @@ pub struct Writer {
     rows: Option<Rows>,
     output: Option<Output>,
     episodes: i64,
-    with_probabilities: bool,
+    optional: Optional,
+}
+
+/// Which columns that not all logs need are written.
+#[derive(Clone, Copy, Default, PartialEq)]
+struct Optional {
+    probabilities: bool,
+    available: bool,
 }
 
 /// Starts a file in the format of its extension.
@@ -65,11 +74,14 @@ pub(super) struct Row<'a> {
     pub truncated: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub action_prob: Option<f64>,
+    /// The actions that could be taken, with `;` between them; nothing for all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub available: Option<&'a str>,
 }
 
-/// The columns of a [`Row`].
-pub(super) const COLUMNS: [&str; 8] =
-    ["episode_id", "step", "action", "observation", "reward", "terminated", "truncated", "action_prob"];
+/// The columns of a [`Row`]; the last two are optional.
+pub(super) const COLUMNS: [&str; 9] =
+    ["episode_id", "step", "action", "observation", "reward", "terminated", "truncated", "action_prob", "available"];
 
 enum Rows {
     Csv {
@@ -98,7 +110,7 @@ impl Writer {
     }
 
     fn new(path: PathBuf, format: Format, output: Output) -> Writer {
-        Writer { path, format, rows: None, output: Some(output), episodes: 0, with_probabilities: false }
+        Writer { path, format, rows: None, output: Some(output), episodes: 0, optional: Optional::default() }
     }
 
     /// Numbers the episodes from `first` on, for a file that continues another.
@@ -108,12 +120,14 @@ impl Writer {
 
     /// Writes one trajectory, as the next episode.
     pub fn write(&mut self, alphabet: &Alphabet, trajectory: &Trajectory) -> Result<()> {
-        let Trajectory { steps, rewards, action_probabilities, end, .. } = trajectory;
+        let Trajectory { steps, rewards, action_probabilities, end, about } = trajectory;
         self.validate(alphabet, trajectory)?;
-        self.begin(!action_probabilities.is_empty())?;
+        self.begin(Optional::of(trajectory))?;
+        let with_available = self.optional.available;
         let Some(rows) = &mut self.rows else { return Ok(()) };
         for (t, step) in steps.iter().enumerate() {
             let is_last = t + 1 == steps.len();
+            let available = with_available.then(|| about.available_at(t).map_or(String::new(), |set| list(alphabet, set)));
             let row = Row {
                 episode_id: self.episodes,
                 step: t as i64,
@@ -123,6 +137,7 @@ impl Writer {
                 terminated: is_last && *end == End::Terminated,
                 truncated: is_last && *end == End::Truncated,
                 action_prob: action_probabilities.get(t).copied(),
+                available: available.as_deref(),
             };
             rows.write(row).map_err(Error::io("write", &self.path))?;
         }
@@ -132,17 +147,20 @@ impl Writer {
 
     /// Completes the table and moves the file to its path.
     pub fn finish(mut self) -> Result<()> {
-        self.begin(false)?;
+        self.begin(Optional::default())?;
         let Some(rows) = self.rows.take() else { return Ok(()) };
         rows.finish().map_err(Error::io("write", &self.path))?.commit(&self.path)
     }
 
     /// Writes the header, before the first row.
-    fn begin(&mut self, with_probabilities: bool) -> Result<()> {
+    fn begin(&mut self, optional: Optional) -> Result<()> {
         let Some(output) = self.output.take() else { return Ok(()) };
-        self.with_probabilities = with_probabilities;
-        let columns = if with_probabilities { &COLUMNS[..] } else { &COLUMNS[..COLUMNS.len() - 1] };
-        let rows = Rows::begin(self.format, output, columns).map_err(Error::io("write", &self.path))?;
+        self.optional = optional;
+        let [required @ .., probability, available] = &COLUMNS;
+        let mut columns: Vec<&str> = required.to_vec();
+        columns.extend(optional.probabilities.then_some(*probability));
+        columns.extend(optional.available.then_some(*available));
+        let rows = Rows::begin(self.format, output, &columns).map_err(Error::io("write", &self.path))?;
         self.rows = Some(rows);
         Ok(())
     }
@@ -158,13 +176,24 @@ impl Writer {
         if lengths != [steps.len(); 2] {
             return refuse(format!("{} steps but {} rewards and {} probabilities", steps.len(), lengths[0], lengths[1]));
         }
-        if self.output.is_none() && self.with_probabilities == action_probabilities.is_empty() {
+        let own = Optional::of(trajectory);
+        if self.output.is_none() && self.optional.probabilities != own.probabilities {
             return Err(Error::data(
                 format!("episode {}: some episodes have action probabilities and others do not", self.episodes),
                 "write them to different files",
             ));
         }
+        let has_sets = trajectory.about.available.iter().any(Option::is_some);
+        if self.output.is_none() && has_sets && !self.optional.available {
+            return Err(Error::data(
+                format!("episode {}: some episodes have available actions and the first does not", self.episodes),
+                "write those that have them first, or to another file",
+            ));
+        }
         let (actions, observations) = (alphabet.actions(), alphabet.observations());
+        if let Some(name) = actions.iter().find(|name| own.available && (name.contains(LISTED) || name.trim() != *name)) {
+            return refuse(format!("the action {name:?} cannot be in a list of available ones"));
+        }
         for (step, reward) in steps.iter().zip(rewards) {
             let missing = step.observation.is_missing();
             match (actions.get(step.action.index()), observations.get(step.observation.index())) {
@@ -184,6 +213,22 @@ impl Writer {
         }
         Ok(())
     }
+}
+
+impl Optional {
+    fn of(z: &Trajectory) -> Optional {
+        Optional { probabilities: !z.action_probabilities.is_empty(), available: !z.about.available.is_empty() }
+    }
+}
+
+/// Actions with `;` between them. A single one that could be read as a flag has one after it.
+fn list(alphabet: &Alphabet, actions: &[Action]) -> String {
+    let names: Vec<&str> = actions.iter().map(|&a| alphabet.action_name(a)).collect();
+    let mut list = names.join(&LISTED.to_string());
+    if flag(&list).is_some() || MISSING.contains(&&*list) {
+        list.push(LISTED);
+    }
+    list
 }
 
 impl Rows {
@@ -246,6 +291,9 @@ fn write_csv(rows: &mut csv::Writer<Output>, scratch: &mut String, row: Row<'_>)
     rows.write_field(if row.truncated { "true" } else { "false" })?;
     if let Some(probability) = row.action_prob {
         write_number(rows, scratch, probability)?;
+    }
+    if let Some(available) = row.available {
+        rows.write_field(available)?;
     }
     rows.write_record(None::<&[u8]>)?;
     Ok(())

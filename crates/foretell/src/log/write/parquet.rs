@@ -12,7 +12,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 
 use super::super::sheet_types::{CellValue, ColumnKind};
-use super::{Output, Row};
+use super::{COLUMNS, Output, Row};
 
 const BATCH: usize = 1 << 15; // rows that are gathered before they are encoded
 const ROW_GROUP: usize = 1 << 20; // rows that are held in memory, encoded, before they are written
@@ -38,12 +38,15 @@ struct Batch {
     terminated: BooleanBuilder,
     truncated: BooleanBuilder,
     action_prob: Float64Builder,
+    available: StringBuilder,
 }
 
 impl ParquetRows {
     pub fn begin(output: Output, columns: &[&str]) -> io::Result<ParquetRows> {
-        let fields: Vec<_> =
-            columns.iter().map(|&name| Field::new(name, data_type(name), matches!(name, "reward" | "observation"))).collect();
+        let fields: Vec<_> = columns
+            .iter()
+            .map(|&name| Field::new(name, data_type(name), matches!(name, "reward" | "observation" | "available")))
+            .collect();
         let schema = Arc::new(Schema::new(fields));
         let properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
@@ -67,6 +70,7 @@ impl ParquetRows {
         batch.terminated.append_value(row.terminated);
         batch.truncated.append_value(row.truncated);
         batch.action_prob.append_option(row.action_prob);
+        batch.available.append_option(row.available.filter(|list| !list.is_empty()));
         batch.rows += 1;
         if batch.rows == BATCH { self.flush() } else { Ok(()) }
     }
@@ -77,8 +81,8 @@ impl ParquetRows {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let mut columns = self.batch.take();
-        columns.truncate(self.schema.fields().len());
+        let columns = COLUMNS.iter().zip(self.batch.take());
+        let columns = columns.filter(|(name, _)| self.schema.field_with_name(name).is_ok()).map(|(_, column)| column).collect();
         let batch = RecordBatch::try_new(self.schema.clone(), columns).map_err(io::Error::other)?;
         Ok(self.file.write(&batch)?)
     }
@@ -97,6 +101,7 @@ impl Batch {
             Arc::new(self.terminated.finish()),
             Arc::new(self.truncated.finish()),
             Arc::new(self.action_prob.finish()),
+            Arc::new(self.available.finish()),
         ]
     }
 }
@@ -104,7 +109,7 @@ impl Batch {
 fn data_type(column: &str) -> DataType {
     match column {
         "episode_id" | "step" => DataType::Int64,
-        "action" | "observation" => DataType::Utf8,
+        "action" | "observation" | "available" => DataType::Utf8,
         "terminated" | "truncated" => DataType::Boolean,
         _ => DataType::Float64,
     }
