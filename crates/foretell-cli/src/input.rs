@@ -54,7 +54,10 @@ impl Opened {
         let guess = self.logs.guess().ok().flatten().filter(|guess| guess.problem.is_some() && guess.unread.is_none());
         let error = anyhow::Error::from(self.blame(error));
         match guess {
-            Some(guess) => anyhow::anyhow!("{error}. A guess to start from: {}", flags(&guess.schema)),
+            Some(guess) => {
+                let error = crate::report::with_flags(&error.to_string());
+                anyhow::anyhow!("{error}. A guess to start from: {}", flags(&guess.schema))
+            }
             None => error,
         }
     }

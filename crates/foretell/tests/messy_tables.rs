@@ -6,7 +6,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use foretell::plan::{StateKind, plan_on};
-use foretell::{Alphabet, Logs, Observation, PlanParams, ReadOptions, Recipe, Schema, Seed, SelectParams, Summary, Trajectory};
+use foretell::{
+    Alphabet, Effort, LearnParams, Logs, Observation, PlanParams, ReadOptions, Recipe, Schema, Seed, SelectParams, Summary,
+    Trajectory,
+};
 use proptest::prelude::*;
 
 struct Table {
@@ -106,6 +109,13 @@ fn identifiers_without_order_stay_names_even_if_they_are_rare() {
     }
     let logs = table(&text, r#"{"episode": "user", "action": "shown", "observation": ["clicked_item", "count"]}"#);
     assert_eq!(logs.divided(), ["count"], "an action needs evidence, and a name of an identifier speaks against it");
+    // With many rows for each value, numbers that gather around a middle are measured.
+    let mut text = String::from("action,pulse,room\n");
+    for _ in 0..3000 {
+        let sum: f64 = (0..6).map(|_| 30.0 * rng.uniform()).sum();
+        writeln!(text, "x,{},{}", sum as i64, rng.below(100)).unwrap();
+    }
+    assert_eq!(table(&text, r#"{"observation": ["pulse", "room"]}"#).divided(), ["pulse"]);
 }
 
 #[test]
@@ -227,5 +237,18 @@ proptest! {
         if has(&["mood", "level", "speed", "state", "response"]) && !has(&times) {
             prop_assert!(guess.unread.is_none(), "{:?}\n{}", guess, text);
         }
+    }
+}
+
+#[test]
+fn hashes_of_episodes_are_those_of_a_pass_of_its_own() {
+    let table = table(&walks(|x| (x / 100).to_string()), r#"{"episode": "id", "observation": "value"}"#);
+    let logs = table.logs();
+    let small = LearnParams { rank: 3, test_dim: 16, history_dim: 16, ..LearnParams::default() };
+    let select = SelectParams { effort: Effort::Quick, ..SelectParams::default() };
+    let expected = logs.digest().unwrap();
+    for select in [None, Some(select)] {
+        let recipe = Recipe { learn: small.clone(), select, ..Recipe::default() };
+        assert_eq!(recipe.fit(&logs).unwrap().model.origin().digest.as_ref(), &expected);
     }
 }

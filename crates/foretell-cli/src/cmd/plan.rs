@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use foretell::plan::{Planner, Regressor, Round, StateKind, are_single_steps, only_reward, plan_on};
+use foretell::plan::{Planner, Regressor, Round, StateKind, Steps, are_single_steps, only_reward, plan_on};
 use foretell::{Model, PlanOverrides, PlanParams, StopReason};
 use serde_json::json;
 
@@ -53,9 +53,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             "warning: every reward in the logs is {reward}, so good and bad policies cannot be distinguished; check the reward column"
         );
     }
-    let unknown = episodes.iter().flat_map(|z| &z.rewards).filter(|reward| reward.is_none()).count();
-    let known = episodes.iter().flat_map(|z| &z.rewards).count() - unknown;
-    if unknown > 0 && known > 0 {
+    let unknown = Steps::of(model.alphabet(), &episodes).map_or(0, |steps| steps.unrewarded());
+    if unknown > 0 {
         progress::note(&format!(
             "{} have no reward and are left out; if an empty reward means 0, write 0",
             plural(unknown as u64, "step")

@@ -21,6 +21,8 @@ const SNIFFED: usize = 5000;
 const LEAST_WHOLE_NUMBERS: usize = 30;
 /// With fewer rows for each value, most values are too rare to be learned about.
 const FEW_ROWS: usize = 5;
+/// Of names that are evenly used, half lie in half of their range.
+const CONCENTRATED: f64 = 0.8;
 /// Words in names of columns whose numbers are names.
 const IDENTIFIERS: [&str; 9] = ["id", "ids", "code", "item", "product", "key", "zip", "page", "cluster"];
 /// A column with fewer different numbers is a category, whatever they are.
@@ -166,16 +168,27 @@ fn asked(schema: &Schema, first: Option<(String, Box<dyn Table>)>) -> Result<BTr
 }
 
 /// Whether whole numbers of many values are measured: their order predicts the next one, or, if
-/// nothing does, most of them are too rare to be names.
+/// nothing does, most of them are too rare to be names, or they gather in a part of their range.
 fn counts(name: &str, kinds: &Kinds, is_action: bool, series: &Series) -> bool {
     match whole_numbers(series) {
         WholeNumbers::Ordered => true,
         WholeNumbers::Names => false,
         WholeNumbers::Unclear => {
             let is_id = words(name).iter().any(|word| IDENTIFIERS.contains(&word.as_str()));
-            !is_action && !is_id && kinds.present < FEW_ROWS * kinds.different.len()
+            let is_rare = kinds.present < FEW_ROWS * kinds.different.len();
+            !is_action && !is_id && (is_rare || half_range_share(&series.values) > CONCENTRATED)
         }
     }
+}
+
+/// The largest share of the numbers within half of their range: measurements gather somewhere.
+fn half_range_share(values: &[f64]) -> f64 {
+    let mut values: Vec<f64> = values.iter().copied().filter(|x| x.is_finite()).collect();
+    values.sort_by(f64::total_cmp);
+    let (Some(low), Some(high)) = (values.first(), values.last()) else { return 0.0 };
+    let half = 0.5 * (high - low);
+    let within = |(i, x): (usize, &f64)| values.partition_point(|y| *y <= x + half) - i;
+    values.iter().enumerate().map(within).max().unwrap_or(0) as f64 / values.len() as f64
 }
 
 /// What the cells of a column look like.

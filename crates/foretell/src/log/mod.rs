@@ -37,6 +37,8 @@ mod frame;
 mod shift;
 mod fit;
 mod profile;
+mod vocabulary;
+mod guesser;
 mod guess;
 mod notes;
 mod episode_ids;

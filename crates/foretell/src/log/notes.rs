@@ -38,7 +38,7 @@ impl Notes {
         say(
             self.files_taken_as_one_episode > 0,
             format!(
-                "{} file(s) have no column that separates episodes; each is read as one episode",
+                "{} file(s) have no column that separates episodes; each is read as one episode (if each row is one, say `episode` row)",
                 self.files_taken_as_one_episode
             ),
         );
@@ -56,7 +56,9 @@ impl Notes {
                 .into(),
         );
         self.order.iter().for_each(|note| say(true, note.clone()));
-        say(!self.ignored_columns.is_empty(), format!("columns not read: {}", self.ignored_columns.join(", ")));
+        let shown = |name: &String| if name.trim().is_empty() { format!("{name:?}") } else { name.clone() };
+        let ignored: Vec<String> = self.ignored_columns.iter().map(shown).collect();
+        say(!ignored.is_empty(), format!("columns not read: {}", ignored.join(", ")));
         sentences
     }
 

@@ -36,7 +36,7 @@ pub(super) struct Column {
     /// All values are numbers in (0, 1].
     pub is_probability: bool,
     /// Seconds since 1970 of each row, if all values are dates.
-    dates: Option<Vec<Option<f64>>>,
+    pub dates: Option<Vec<Option<f64>>>,
 }
 
 impl Profile {

@@ -208,3 +208,32 @@ impl Known {
         self.actions[ao.action.index()] && self.observations.get(ao.observation.index()).is_none_or(|known| *known)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{About, Action, Observation};
+
+    #[test]
+    fn parts_of_an_observation_update_the_state() {
+        // Two states that stay; each mostly shows its own colour, with either side.
+        let text = "discount: 0.9\nvalues: reward\nstates: red green\nactions: look\n\
+            observations: colour=red|side=l colour=red|side=r colour=green|side=l colour=green|side=r\n\
+            start: 0.6 0.4\nT: look\nidentity\nO: look\n0.4 0.5 0.05 0.05\n0.05 0.05 0.5 0.4\n";
+        let pomdp = Pomdp::parse(text, "colours").unwrap();
+        let known = Known { actions: vec![true], observations: vec![true; 4], unseen: 0.0 };
+        let o = pomdp.alphabet().observation("colour=green|side=l").unwrap();
+        let step = |observation| ActionObservation { action: Action(0), observation };
+        let of = |partial: Vec<(u32, std::sync::Arc<str>)>| {
+            let about = About { partial, ..About::default() };
+            let z = HeldOut { steps: vec![step(Observation::MISSING), step(o)], about, rewards: vec![None; 2], from: 0 };
+            logs(&[z], || Belief::new(&pomdp), &known, Target::Symbol, 1.0)
+        };
+        // P(green | red) = 0.1 and P(green | green) = 0.9.
+        let green = 0.4 * 0.9 / (0.6 * 0.1 + 0.4 * 0.9);
+        let [none, some] = [vec![], vec![(0, "colour=green|side=?".into())]].map(of);
+        assert_eq!((none[0], some[0]), (0.0, 0.0), "what is not wholly known is not scored");
+        assert!((none[1] - (0.6 * 0.05 + 0.4 * 0.5f64).ln()).abs() < 1e-12, "{none:?}");
+        assert!((some[1] - ((1.0 - green) * 0.05 + green * 0.5f64).ln()).abs() < 1e-12, "{some:?}");
+    }
+}
