@@ -15,7 +15,8 @@ use foretell::judge::Test;
 use foretell::pomdp::solve::{self, Gap, PointBased};
 use foretell::system::Uniform;
 use foretell::{
-    Agent, AgentParams, Domain, Logs, Model, Plan, PlanParams, Pomdp, Recipe, Seed, SelectParams, agent, domains, plan,
+    Agent, AgentParams, Domain, Logs, Model, Plan, PlanParams, Pomdp, Recipe, Seed, SelectParams, Trajectory, agent, domains,
+    plan,
 };
 use foretell_experiments::{Arguments, OverSeeds, Pieces, systems};
 use serde::{Deserialize, Serialize};
@@ -51,6 +52,8 @@ struct Row {
     system: String,
     /// `logs` or `agent`
     way: String,
+    /// Random episodes of the logs.
+    size: usize,
     episodes: usize,
     steps: usize,
     seed: u64,
@@ -78,24 +81,26 @@ fn main() -> anyhow::Result<()> {
     let systems = all_systems(&folder, &arguments.words)?;
     let mut pieces = Pieces::open(&arguments, &manifest)?;
     let (started, mut rows) = (Instant::now(), Vec::new());
-    for seed in FIRST_SEED..FIRST_SEED + if quick { 1 } else { SEEDS } {
-        for (name, domain) in systems.iter().take(if quick { 2 } else { systems.len() }) {
-            let label = name.replace([':', '/', '='], "-");
-            let earnings = pieces.rows(&format!("{label}-earnings"), || Ok(vec![earnings(domain)?]))?[0];
-            if earnings.best - earnings.random < TELLS * earnings.error {
-                continue; // no policy earns more than a random one
+    for episodes in EPISODES.into_iter().take(if quick { 1 } else { EPISODES.len() }) {
+        for seed in FIRST_SEED..FIRST_SEED + if quick { 1 } else { SEEDS } {
+            for (name, domain) in systems.iter().take(if quick { 2 } else { systems.len() }) {
+                let label = name.replace([':', '/', '='], "-");
+                let earnings = pieces.rows(&format!("{label}-earnings"), || Ok(vec![earnings(domain)?]))?[0];
+                if earnings.best - earnings.random < TELLS * earnings.error {
+                    continue; // no policy earns more than a random one
+                }
+                let key = Key { name, domain, earnings, size: episodes, episodes, steps: 0, seed };
+                let found = pieces.rows(&format!("{label}-{episodes}-{seed}"), || cells(&key))?;
+                for row in &found {
+                    eprintln!("{name} {} {}: {:.3}, {:.0} %, {}", row.way, row.steps, row.value, 100.0 * row.share, row.decides);
+                }
+                rows.extend(found);
+                eprintln!("{name}, {episodes} episodes, seed {seed} done after {:.0} s", started.elapsed().as_secs_f64());
             }
-            let sizes = if quick { &EPISODES[..1] } else { &EPISODES };
-            let found = pieces.rows(&format!("{label}-{seed}"), || cells(name, domain, earnings, sizes, seed))?;
-            for row in &found {
-                eprintln!("{name} {} {}: {:.3}, {:.0} %, {}", row.way, row.steps, row.value, 100.0 * row.share, row.decides);
-            }
-            rows.extend(found);
-            eprintln!("{name} seed {seed} done after {:.0} s", started.elapsed().as_secs_f64());
+            manifest["done"] = json!({ "episodes": episodes, "seeds": seed + 1 - FIRST_SEED });
+            manifest["seconds"] = json!(pieces.seconds());
+            foretell_experiments::write(&arguments.folder, "planning-zoo", &csv(&rows)?, &table(&rows)?, &manifest)?;
         }
-        manifest["seeds_done"] = json!(seed + 1 - FIRST_SEED);
-        manifest["seconds"] = json!(pieces.seconds());
-        foretell_experiments::write(&arguments.folder, "planning-zoo", &csv(&rows)?, &table(&rows)?, &manifest)?;
     }
     std::fs::remove_dir_all(&folder)?;
     Ok(pieces.finish()?)
@@ -143,39 +148,43 @@ fn earnings(domain: &Domain) -> anyhow::Result<Earnings> {
     Ok(Earnings { random: random.discounted_return, best: best.discounted_return, error })
 }
 
-fn cells(name: &str, domain: &Domain, earnings: Earnings, sizes: &[usize], seed: u64) -> anyhow::Result<Vec<Row>> {
+/// Plans from random logs, and those of the agent.
+fn cells(key: &Key<'_>) -> anyhow::Result<Vec<Row>> {
+    let Key { domain, episodes, seed, .. } = *key;
     let planning = PlanParams { discount: agent::planning_discount(domain.discount), seed, ..PlanParams::default() };
-    let mut rows = Vec::new();
-    for &episodes in sizes {
-        let walks = domains::sample(domain, episodes, MAX_STEPS.min(domain.horizon), Seed(seed).stream("walks")).collect();
-        let logs = Logs::memory(domain.alphabet().clone(), walks);
-        let steps = logs.episodes_for(domain.alphabet(), "domain")?.iter().map(|z| z.steps.len()).sum::<usize>();
-        let key = Key { name, domain, earnings, episodes, steps, seed };
-        let started = Instant::now();
-        let model = Recipe { select: Some(SelectParams::default()), ..Recipe::default() }.fit(&logs)?.model;
-        let learned = started.elapsed().as_secs_f64();
-        let made = plan(&model, &logs, &planning, &mut |_| {})?;
-        rows.push(key.row("logs", &made, [started.elapsed().as_secs_f64(), started.elapsed().as_secs_f64() - learned])?);
-        // Its episodes are as long as those of random actions at first, up to the domain's horizon.
-        let random = domains::sample(domain, LENGTHS, domain.horizon, Seed(seed).stream("lengths"));
-        let length = random.map(|z| z.steps.len()).sum::<usize>() as f64 / LENGTHS as f64;
-        let episodes = ((steps as f64 / length).round() as usize).max(AgentParams::default().agent_rounds);
-        let params = AgentParams { episodes, ..AgentParams::default() };
-        let started = Instant::now();
-        let mut agent = Agent::new(domain, params, agent::learning(), planning.clone(), Seed(seed).stream("agent"))?;
-        agent.by_ref().collect::<foretell::Result<Vec<_>>>()?;
-        let steps = agent.episodes().iter().map(|z| z.steps.len()).sum();
-        let made = agent.plan().expect("an agent has at least one round");
-        rows.push(Key { episodes, steps, ..key }.row("agent", made, [started.elapsed().as_secs_f64(), 0.0])?);
-    }
-    Ok(rows)
+    let walks: Vec<Trajectory> =
+        domains::sample(domain, episodes, MAX_STEPS.min(domain.horizon), Seed(seed).stream("walks")).collect();
+    let steps = walks.iter().map(|z| z.steps.len()).sum::<usize>();
+    let logs = Logs::memory(domain.alphabet().clone(), walks);
+    let started = Instant::now();
+    let model = Recipe { select: Some(SelectParams::default()), ..Recipe::default() }.fit(&logs)?.model;
+    let learned = started.elapsed().as_secs_f64();
+    let made = plan(&model, &logs, &planning, &mut |_| {})?;
+    let seconds = started.elapsed().as_secs_f64();
+    let from_logs = Key { steps, ..*key }.row("logs", &made, [seconds, seconds - learned])?;
+
+    // The agent's episodes are as long as those of random actions at first, up to the domain's horizon.
+    let random = domains::sample(domain, LENGTHS, domain.horizon, Seed(seed).stream("lengths"));
+    let length = random.map(|z| z.steps.len()).sum::<usize>() as f64 / LENGTHS as f64;
+    let episodes = ((steps as f64 / length).round() as usize).max(AgentParams::default().agent_rounds);
+    let params = AgentParams { episodes, ..AgentParams::default() };
+    let started = Instant::now();
+    let mut agent = Agent::new(domain, params, agent::learning(), planning, Seed(seed).stream("agent"))?;
+    agent.by_ref().collect::<foretell::Result<Vec<_>>>()?;
+    let steps = agent.episodes().iter().map(|z| z.steps.len()).sum();
+    let made = agent.plan().expect("an agent has at least one round");
+    let by_agent = Key { episodes, steps, ..*key }.row("agent", made, [started.elapsed().as_secs_f64(), 0.0])?;
+    Ok(vec![from_logs, by_agent])
 }
 
 /// What a row is about.
+#[derive(Clone, Copy)]
 struct Key<'a> {
     name: &'a str,
     domain: &'a Domain,
     earnings: Earnings,
+    /// Random episodes of the logs.
+    size: usize,
     episodes: usize,
     steps: usize,
     seed: u64,
@@ -183,12 +192,13 @@ struct Key<'a> {
 
 impl Key<'_> {
     fn row(&self, way: &str, plan: &Plan, [seconds, planning]: [f64; 2]) -> anyhow::Result<Row> {
-        let Key { name, domain, earnings: Earnings { random, best, .. }, episodes, steps, seed } = *self;
+        let Key { name, domain, earnings: Earnings { random, best, .. }, size, episodes, steps, seed } = *self;
         let returns = test(domain, Seed(seed).stream("test")).returns(plan.policies_for(domain.alphabet())?);
         let value = returns.discounted_return;
         Ok(Row {
             system: name.into(),
             way: way.into(),
+            size,
             episodes,
             steps,
             seed,
@@ -217,11 +227,12 @@ fn csv(rows: &[Row]) -> anyhow::Result<String> {
 }
 
 fn table(rows: &[Row]) -> anyhow::Result<String> {
-    let seeds = rows.iter().map(|row| row.seed).max().unwrap_or(FIRST_SEED) + 1 - FIRST_SEED;
+    let of_seeds = |n: usize| rows.iter().filter(|row| row.size == n).map(|row| row.seed + 1 - FIRST_SEED).max().unwrap_or(0);
+    let seeds = EPISODES.map(|n| format!("{} with {n} episodes", of_seeds(n))).join(", ");
     let mut text = format!(
         "Plans by default: the share of best − random, both measured by simulation under the discount and horizon of the domain \
          ({TEST_EPISODES} test episodes). From random episodes of at most {MAX_STEPS} steps, and by `agent` with as many steps; means over \
-         {seeds} seed(s), the least in brackets. Best is the better of point-based planning and QMDP with the exact model.\n\n"
+         seeds ({seeds}), the least in brackets. Best is the better of point-based planning and QMDP with the exact model.\n\n"
     );
     let columns = [("logs", EPISODES[0]), ("agent", EPISODES[0]), ("logs", EPISODES[1]), ("agent", EPISODES[1])];
     writeln!(
@@ -232,7 +243,7 @@ fn table(rows: &[Row]) -> anyhow::Result<String> {
     )?;
     let names = systems_of(rows);
     let cell = |name: &str, (way, n): (&str, usize)| {
-        let of = rows.iter().filter(|row| row.system == name && row.way == way && is_of(rows, row, n));
+        let of = rows.iter().filter(|row| row.system == name && row.way == way && row.size == n);
         let shares: Vec<f64> = of.map(|row| 100.0 * row.share).collect();
         (!shares.is_empty()).then(|| shares.into_iter().collect::<OverSeeds>())
     };
@@ -252,16 +263,6 @@ fn table(rows: &[Row]) -> anyhow::Result<String> {
         writeln!(text, "| **{label}** | | | {} |", all.join(" | "))?;
     }
     Ok(text)
-}
-
-/// Whether a row is that of logs with `n` random episodes, or of an agent with as many steps.
-fn is_of(rows: &[Row], row: &Row, n: usize) -> bool {
-    if row.way == "logs" {
-        return row.episodes == n;
-    }
-    let others = rows.iter().filter(|other| other.way == "agent" && other.system == row.system && other.seed == row.seed);
-    let smaller = others.filter(|other| other.episodes < row.episodes).count();
-    EPISODES[smaller] == n
 }
 
 /// The systems of the rows, in order.

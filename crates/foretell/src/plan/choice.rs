@@ -15,7 +15,7 @@ use super::tree_q::Structure;
 use super::worth::{HeldOut, Worth};
 use crate::data::{Action, Trajectory};
 use crate::error::Result;
-use crate::log::Logs;
+use crate::log::{FIRST_ACTION, Logs};
 use crate::model::{Latent, Model};
 use crate::pomdp::solve;
 use crate::stop::StopReason;
@@ -43,7 +43,7 @@ pub fn plan_on(model: &Model, episodes: &[Trajectory], params: &PlanParams, prog
     params.validate()?;
     let is_open = params.planner == Planner::Auto && params.regressor == Regressor::Auto;
     let is_usual = params.state == StateKind::Memory && params.structure == Structure::Frozen;
-    let plan = match is_open && is_usual && episodes.len() >= FEWEST {
+    let plan = match is_open && is_usual && episodes.iter().filter(|z| !z.steps.is_empty()).count() >= FEWEST {
         true => {
             Steps::of(model.alphabet(), episodes)?; // errors name the episode among all
             let candidates = candidates(model, episodes, params);
@@ -99,6 +99,7 @@ fn candidates(model: &Model, episodes: &[Trajectory], params: &PlanParams) -> Ve
     let (first, basis) = by_rule(model, episodes, params);
     let fitted =
         |regressor, basis| Candidate { params: PlanParams { planner: Planner::FittedQ, regressor, ..params.clone() }, basis };
+    let own = if model.latent().is_some() { Basis::Model } else { Basis::Linear };
     let solves = |latent: &Latent| latent.pomdp.has_rewards() && !latent.forgets_rewards();
     let mut all = vec![Candidate { params: first, basis }];
     if model.latent().is_some_and(solves) && !is_restricted(episodes, model.alphabet()) {
@@ -107,7 +108,7 @@ fn candidates(model: &Model, episodes: &[Trajectory], params: &PlanParams) -> Ve
     }
     all.push(fitted(Regressor::Table, Basis::Linear));
     all.push(fitted(Regressor::Changes, Basis::Linear));
-    all.push(fitted(Regressor::Trees, Basis::Model));
+    all.push(fitted(Regressor::Trees, own));
     if model.recurrent().is_some() {
         all.push(fitted(Regressor::Trees, Basis::Recurrent));
     }
@@ -144,7 +145,7 @@ impl Candidate {
     fn name(&self) -> String {
         let states = match self.basis {
             Basis::Model => "the states of the model",
-            Basis::Linear => "the states of the linear model",
+            Basis::Linear => "the states of the model without its POMDP",
             Basis::Recurrent => "the states of the recurrent network",
         };
         match (self.params.planner, self.params.regressor) {
@@ -161,8 +162,8 @@ impl Candidate {
 
 /// The cross-fitted values of the candidates.
 fn compared(candidates: &[Candidate], model: &Model, episodes: &[Trajectory], params: &PlanParams) -> Result<Choice> {
-    let sample = latest(episodes);
-    let half = |odd: usize| -> Vec<Trajectory> { sample.iter().skip(odd).step_by(2).cloned().collect() };
+    let sample: Vec<&Trajectory> = latest(episodes).iter().filter(|z| !z.steps.is_empty()).collect();
+    let half = |odd: usize| -> Vec<Trajectory> { sample.iter().skip(odd).step_by(2).map(|z| (*z).clone()).collect() };
     let halves = [half(0), half(1)];
     let horizon = sample.iter().map(|z| z.steps.len()).max().unwrap_or(0);
     let held = |half: usize| HeldOut::new(model.alphabet(), &halves[half], horizon, params.discount);
@@ -173,7 +174,7 @@ fn compared(candidates: &[Candidate], model: &Model, episodes: &[Trajectory], pa
     };
     let both = |candidate: &Candidate| -> Result<Judged> {
         // The vectors of a POMDP do not depend on the half.
-        let solved = candidate.is_solved().then(|| candidate.made(model, sample, &mut |_| {})).transpose()?;
+        let solved = candidate.is_solved().then(|| candidate.made(model, &halves[0], &mut |_| {})).transpose()?;
         let worth = |i: usize| match &solved {
             Some(plan) => parts[i].worth(plan),
             None => parts[i].worth(&candidate.made(model, &halves[1 - i], &mut |_| {})?),
@@ -181,14 +182,20 @@ fn compared(candidates: &[Candidate], model: &Model, episodes: &[Trajectory], pa
         Ok(judged(candidate.name(), &[worth(0)?, worth(1)?]))
     };
     let found = candidates.iter().map(both).collect::<Result<Vec<_>>>()?;
+    // Nobody chooses the first step of tables whose observations were shifted.
+    let is_first = |a: &Action| sample.iter().all(|z| z.steps[0].action == *a);
+    let first = model.alphabet().action(FIRST_ACTION).filter(is_first);
     let constant = |a: usize| -> Result<Judged> {
-        let worth = |part: &HeldOut<'_>| part.worth_of_constant(Action(a as u32), params);
+        let worth = |part: &HeldOut<'_>| part.worth_of_constant(Action(a as u32), first, params);
         let name = format!("always {:?}", model.alphabet().actions()[a]);
         Ok(judged(name, &[worth(&parts[0])?, worth(&parts[1])?]))
     };
     let constants = match is_restricted(episodes, model.alphabet()) {
         true => Vec::new(), // no action can always be taken
-        false => (0..model.alphabet().actions().len()).map(constant).collect::<Result<Vec<_>>>()?,
+        false => (0..model.alphabet().actions().len())
+            .filter(|a| first.is_none_or(|first| first.index() != *a))
+            .map(constant)
+            .collect::<Result<Vec<_>>>()?,
     };
     let best = constants.into_iter().filter(|x| x.value.is_finite()).reduce(|x, y| if y.value > x.value { y } else { x });
     let logged = judged("the logged policy".into(), &[parts[0].worth_of_logs(), parts[1].worth_of_logs()]);

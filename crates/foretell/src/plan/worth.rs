@@ -76,11 +76,13 @@ impl<'e> HeldOut<'e> {
         Ok(self.following(fit, &plan.actions(self.episodes)))
     }
 
-    /// The value of always taking one action.
-    pub(super) fn worth_of_constant(&self, a: Action, params: &PlanParams) -> Result<Worth> {
+    /// The value of always taking one action, after a first one if that is given.
+    pub(super) fn worth_of_constant(&self, a: Action, first: Option<Action>, params: &PlanParams) -> Result<Worth> {
         let params = PlanParams { regressor: Regressor::Table, ..params.clone() };
         let fit = approximator(&params, self.alphabet, &self.steps, None, self.episodes)?;
-        Ok(self.following(fit, &vec![a; self.steps.rows()]))
+        let mut actions = vec![a; self.steps.rows()];
+        first.iter().for_each(|&first| self.steps.starts().iter().for_each(|&row| actions[row] = first));
+        Ok(self.following(fit, &actions))
     }
 
     /// The return of the policy that wrote them.
