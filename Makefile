@@ -105,11 +105,12 @@ figures:
 	for name in $(FIGURES) $(TABLES); do \
 	    $(BUILT)/release/$$name results --checkpoint target/figures/$$name || exit 1; done
 
-# The default of `learn` on many systems, about an hour on two cores; FILES are further .POMDP files.
+# The defaults of `learn` and `plan`, and the agent, on many systems: hours on two cores; FILES are further .POMDP files.
 zoo:
-	$(CARGO) build --release -p foretell-experiments --bin zoo
+	$(CARGO) build --release -p foretell-experiments --bin zoo --bin planning-zoo
 	mkdir -p target/figures
 	$(BUILT)/release/zoo results $(FILES) --checkpoint target/figures/zoo
+	$(BUILT)/release/planning-zoo results $(FILES) --checkpoint target/figures/planning-zoo
 
 # The same from a small part of the data, to see that it all works.
 figures-quick: binaries

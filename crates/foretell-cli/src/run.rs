@@ -1,5 +1,6 @@
 //! The report of `foretell agent --json`, which `foretell report` reads.
 
+use foretell::agent::Tried;
 use foretell::judge::Tested;
 use foretell::{Agent, AgentParams, LearnParams, PlanParams, Returns, Trajectory};
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,9 @@ pub struct Run {
     /// With automatic choices resolved.
     pub planning: PlanParams,
     pub rounds: Vec<Round>,
+    /// What the plans that competed have earned, the kept one first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tried: Vec<Tried>,
     pub test: TestOf,
     pub policies: Vec<Tested>,
     /// Upper bound on the discounted return, even of a policy that sees the state.
@@ -84,7 +88,7 @@ mod tests {
     #[test]
     fn rounds_share_the_episodes_out_and_the_first_has_what_is_left_over() {
         let tiger = domains::get("tiger").unwrap();
-        let params = AgentParams { agent_rounds: 3, episodes: 32, refine: false, ..AgentParams::default() };
+        let params = AgentParams { agent_rounds: 3, episodes: 32, ..AgentParams::paper() };
         let learning = LearnParams { test_dim: 64, history_dim: 64, rank: 4, ..LearnParams::default() };
         let planning = PlanParams { rounds: 3, trees: 2, ..PlanParams::default() };
         let mut agent = Agent::new(&tiger, params.clone(), learning, planning, Seed(1)).unwrap();

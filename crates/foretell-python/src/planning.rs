@@ -146,8 +146,7 @@ pub fn sample(
 }
 
 fn agent_params(preset: &str, given: &Bound<'_, PyDict>) -> PyResult<AgentParams> {
-    let refine = preset == "default";
-    let params = overrides::<AgentOverrides>(given)?.apply(AgentParams { refine, ..AgentParams::default() });
+    let params = overrides::<AgentOverrides>(given)?.apply(recipe(preset, AgentParams::default, AgentParams::paper)?);
     params.validate().map_err(raised)?;
     Ok(params)
 }
@@ -160,7 +159,9 @@ pub fn agent_recipe<'py>(
     preset: &str,
     params: &Bound<'py, PyDict>,
 ) -> PyResult<(Bound<'py, PyAny>, Vec<usize>, usize)> {
+    // Policies that compete are sampled in domains only.
     let params = agent_params(preset, params)?;
+    let params = AgentParams { sampling: params.sampling.guided(), ..params };
     let shares = (0..params.agent_rounds).map(|round| params.share(round)).collect();
     Ok((dict(py, &params)?, shares, recipe(preset, agents::learning, LearnParams::paper)?.rank))
 }

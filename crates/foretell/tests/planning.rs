@@ -8,7 +8,7 @@ use foretell::plan::{
 use foretell::pomdp::Qmdp;
 use foretell::{
     Action, ActionObservation, Agent, AgentParams, Alphabet, Belief, Domain, End, Filter, LearnParams, LogTest, Logs, Model,
-    Observation, Plan, PlanParams, Policy, Pomdp, Returns, Seed, Trajectory, TreeParams, domains, learn,
+    Observation, Plan, PlanParams, Policy, Pomdp, Returns, Seed, Trajectory, TreeParams, domains, learn, plan,
 };
 
 const TEST_EPISODES: usize = 10_000;
@@ -98,6 +98,7 @@ fn the_same_seed_gives_the_same_plan_for_any_number_of_threads_and_a_file_keeps_
         (Structure::Frozen, Ensembles::PerAction, StateKind::Memory, Regressor::Mean),
         (Structure::Refitted, Ensembles::PerAction, StateKind::Predictive, Regressor::Trees),
         (Structure::Frozen, Ensembles::PerAction, StateKind::Memory, Regressor::Table),
+        (Structure::Frozen, Ensembles::PerAction, StateKind::Memory, Regressor::Changes),
         (Structure::Frozen, Ensembles::PerAction, StateKind::Memory, Regressor::Auto),
         (Structure::Frozen, Ensembles::Joint, StateKind::Last, Regressor::Mean),
     ] {
@@ -110,7 +111,8 @@ fn the_same_seed_gives_the_same_plan_for_any_number_of_threads_and_a_file_keeps_
         assert_eq!(one, bytes(3));
         let read = Plan::from_bytes(&one, "policy.safetensors").unwrap();
         assert_eq!(read.to_bytes(), one);
-        let resolved = [Regressor::Trees, Regressor::Mean, Regressor::Table].contains(&read.params().regressor);
+        let resolved =
+            [Regressor::Trees, Regressor::Mean, Regressor::Table, Regressor::Changes].contains(&read.params().regressor);
         assert!(resolved, "{:?}", read.params());
         assert!(read.policies_for(maze.alphabet()).is_ok());
     }
@@ -242,6 +244,47 @@ fn an_agent_that_chooses_its_data_plans_better() {
     let random = value(AgentParams { agent_rounds: 1, episodes: 4000, sampling, epsilon: 0.3, refine: false });
     // Over seeds either varies by about 0.03; the difference is about 0.1.
     assert!(chosen > random, "{chosen} {random}");
+}
+
+#[test]
+fn an_agent_keeps_the_plan_that_earned_most() {
+    let tiger = domains::get("tiger").unwrap();
+    let learning = LearnParams { rank: 5, test_dim: 64, history_dim: 64, ..LearnParams::default() };
+    let planning = PlanParams { discount: 0.95, rounds: 20, trees: 5, ..PlanParams::default() };
+    let params =
+        AgentParams { agent_rounds: 3, episodes: 200, sampling: Sampling::Committed, refine: false, ..AgentParams::default() };
+    let mut agent = Agent::new(&tiger, params.clone(), learning, planning, Seed(5)).unwrap();
+    let mut so_far = 0;
+    for round in 0..params.agent_rounds {
+        so_far += params.share(round) + if round + 1 == params.agent_rounds { params.kept() } else { 0 };
+        assert_eq!(agent.next().unwrap().unwrap().episodes, so_far);
+    }
+    assert!(agent.next().is_none() && so_far == params.episodes && params.kept() == 50);
+    let tried = agent.tried();
+    let lower = |i: usize| tried[i].value - tried[i].ci95 / 1.96;
+    assert!((1..tried.len()).all(|i| tried[i].episodes < 2 || lower(0) >= lower(i)), "{tried:?}");
+    // Doors at random earn about −600; only listening earns −20.
+    assert!(tried[0].value > -100.0 && earned(&tiger, agent.plan().unwrap()) > -100.0, "{tried:?}");
+}
+
+#[test]
+fn a_sign_is_remembered_along_a_corridor_and_the_choice_of_the_planner_says_what_it_knows() {
+    let maze = domains::get("t-maze:length=4").unwrap();
+    let walks: Vec<_> = domains::sample(&maze, 2000, 30, Seed(2)).collect();
+    let logged = Returns::of(walks.iter().cloned(), maze.discount).discounted_return;
+    let logs = Logs::memory(maze.alphabet().clone(), walks);
+    let model = learn(&logs, &LearnParams { rank: 10, test_dim: 128, history_dim: 128, ..LearnParams::default() }).unwrap();
+    let params = PlanParams { discount: maze.discount, ..PlanParams::default() };
+    let made = |params: &PlanParams| plan(&model, &logs, params, &mut |_| {}).unwrap();
+    let changes = made(&PlanParams { regressor: Regressor::Changes, ..params.clone() });
+    // 4 · 0.98^5 = 3.6; without the sign 1.95 · 0.98^5 = 1.8
+    assert!(earned(&maze, &changes) > 3.2, "{}", earned(&maze, &changes));
+    assert!(changes.choice().is_none(), "nothing was left open");
+    let best = made(&params);
+    let choice = best.choice().unwrap();
+    assert!((choice.logged.value - logged).abs() < 0.01 && choice.horizon == 30, "{choice:?}");
+    assert!(choice.chosen().value > 2.5 && choice.safer().is_none(), "{choice:?}");
+    assert!(earned(&maze, &best) > 3.0, "{choice:?}");
 }
 
 /// The estimator of Q that planning chooses in a domain.

@@ -80,8 +80,12 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let fixed = LearnOverrides { observe_reward: args.observe_reward, ..LearnOverrides::default() };
     let select = SelectParams { fixed, ..SelectParams::default() };
     let planning = PlanParams { seed: args.seed, discount, pessimism: args.pessimism, ..planning };
-    let refine = matches!(args.preset, super::Preset::Default);
-    let params = args.overrides.apply(AgentParams { refine, ..AgentParams::default() });
+    let params = args.overrides.apply(match args.preset {
+        super::Preset::Default => AgentParams::default(),
+        super::Preset::Paper => AgentParams::paper(),
+    });
+    let sampling = if guide.is_some() { params.sampling.guided() } else { params.sampling };
+    let params = AgentParams { sampling, ..params };
     let rounds = params.agent_rounds;
     let mut checkpoint = args.checkpoint.open(|| {
         let file = Path::new(&args.domain).is_file().then(|| fs::read(&args.domain).map_err(Error::io("read", &args.domain)));
@@ -141,6 +145,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         learning,
         planning: plan.params().clone(),
         test: TestOf { episodes: args.test_episodes, max_steps: domain.horizon, discount: domain.discount },
+        tried: agent.tried(),
         policies,
         discounted_bound,
         policy: args.output.as_ref().map(|path| policy_file(path, plan)),
@@ -167,6 +172,15 @@ fn show(report: &Run, args: &Args) -> anyhow::Result<()> {
     });
     report::say("")?;
     report::say(report::table(&["policy", "return", "±", "discounted", "±", "steps", "ended"], rows))?;
+    if let Some(kept) = report.tried.first() {
+        report::say(format!(
+            "\nKept is a plan of round {}, which earned {:.3} ± {:.3} (discounted) in {} that it sampled itself.",
+            kept.round,
+            kept.value,
+            kept.ci95,
+            report::plural(kept.episodes as u64, "episode")
+        ))?;
+    }
     if let Some(bound) = report.discounted_bound {
         report::say(format!("\nNo policy can earn more than {bound:.3} (discounted), even one that sees the state."))?;
     }

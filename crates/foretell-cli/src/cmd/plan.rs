@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use foretell::plan::{Planner, Regressor, Round, StateKind, Steps, are_single_steps, only_reward, plan_on};
-use foretell::{Model, PlanOverrides, PlanParams, StopReason};
+use foretell::plan::{Choice, Judged, Planner, Regressor, Round, StateKind, Steps, are_single_steps, only_reward, plan_on};
+use foretell::{Model, Plan, PlanOverrides, PlanParams, StopReason};
 use serde_json::json;
 
 use crate::input::LogArgs;
@@ -79,7 +79,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     if args.json {
         let report = json!({
             "policy": args.output, "episodes": episodes.len(), "steps": steps, "seconds": seconds,
-            "start_value": value, "change": change, "params": plan.params(), "support": support, "trace": trace,
+            "start_value": value, "change": change, "params": plan.params(), "support": support, "choice": plan.choice(),
+            "trace": trace,
         });
         return report::json(&report);
     }
@@ -93,14 +94,18 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         }
     };
     let less = if plan.params().pessimism > 0.0 { ", minus the penalty of --pessimism" } else { "" };
-    report::say(format!("  value      {value}, discounted, without truncation of episodes{less}"))?;
+    let discount = plan.params().discount;
+    report::say(format!(
+        "  value      {value}, over all steps to come at discount {discount}: episodes are not truncated{less}"
+    ))?;
     if plan.params().planner == Planner::PointBased && change > FAR * bound {
         let more = if plan.stopped() == Some(StopReason::Rounds) { "more --rounds, " } else { "" };
         report::say(format!(
             "             the bounds are far apart: try {more}a lower --discount, --pessimism or --planner fitted-q"
         ))?;
     }
-    report::say(format!("  decides by {}", regressor(plan.params())))?;
+    report::say(format!("  decides by {}", regressor(&plan)))?;
+    plan.choice().map_or(Ok(()), compared)?;
     report::say(format!(
         "  support    its actions were logged {} times in similar states (median over these logs; {} times or fewer in 5 % of the states)",
         report::count(support.median.round() as u64),
@@ -110,22 +115,51 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// What the comparison on the logs says, and a warning if the plan is not better than what is known.
+fn compared(choice: &Choice) -> anyhow::Result<()> {
+    let show = |judged: &Judged| format!("{:.4} ± {:.4}", judged.value, judged.error);
+    let (chosen, others) = (choice.chosen(), choice.candidates.len() - 1);
+    let others = if others == 0 { String::new() } else { format!(", chosen among {}", plural(others as u64 + 1, "candidate")) };
+    let constant = choice.constant.as_ref().map_or(String::new(), |best| format!(", {} {}", best.name, show(best)));
+    report::say(format!("  by logs    {}{others}; {} {}{constant}", show(chosen), choice.logged.name, show(&choice.logged)))?;
+    report::say(format!(
+        "             cross-fitted values over {} at discount {}, each with its standard error",
+        plural(choice.horizon as u64, "step"),
+        choice.discount
+    ))?;
+    if let Some(safer) = choice.safer() {
+        eprintln!(
+            "warning: these logs do not show that this policy is better than {}, whose value is {}; prefer that, or collect more \
+             episodes",
+            safer.name,
+            show(safer)
+        );
+    }
+    Ok(())
+}
+
 /// What estimates Q, as text.
-fn regressor(params: &PlanParams) -> String {
+fn regressor(plan: &Plan) -> String {
+    let params = plan.params();
     match params.planner {
         Planner::FittedQ | Planner::Auto => {}
         Planner::Qmdp => return "QMDP on the belief of the refined model".into(),
         Planner::FastInformed => return "the fast informed bound on the belief of the refined model".into(),
         Planner::PointBased => return "point-based planning on the belief of the refined model".into(),
     }
+    let is_recurrent = plan.model().is_some_and(|model| model.latent().is_none() && model.recurrent().is_some());
     let states = match params.state {
         StateKind::Last => "trees over the last observations",
+        StateKind::Predictive | StateKind::Memory if is_recurrent => "trees over the states of the recurrent network",
         StateKind::Predictive | StateKind::Memory => "trees over the states of the model",
     };
     let table = format!("a table over the last {} and the time step", plural(params.window as u64, "step"));
     match params.regressor {
         Regressor::Trees => states.to_string(),
         Regressor::Table => table,
+        Regressor::Changes => {
+            format!("a table over the last {} observations that differed from the one before", params.window + 1)
+        }
         Regressor::Mean | Regressor::Auto => format!("the mean of {states} and {table}"),
     }
 }

@@ -36,7 +36,7 @@ section("rounds", "Rounds", "How did it learn?", page.rounds, (rounds) => {
     series.push({ name: "estimated by its own plan", color: "line1", dash: "6 4", points: rounds.filter((r) => isNumber(r.value)).map((r) => ({ x: r.episodes, y: r.value })) });
   }
   return [
-    p("In each round the agent samples episodes with its latest plan and some random actions. Then it learns and plans anew from all episodes so far. A rising line is good. Returns while sampling are lower than those of the final policy, because of the random actions. An estimate far above the returns is too optimistic."),
+    p("In each round the agent samples episodes with its plans, and others to explore. Then it learns and plans anew from all episodes so far. A rising line is good. Returns while sampling are lower than those of the final policy, because the agent explores. An estimate far above the returns is too optimistic."),
     lineChart({ title: "Discounted return by round", desc: "What the agent earned while it sampled, by episodes so far.", x: { label: "episodes sampled so far", short: "episodes" }, y: { label: "discounted return of an episode" }, series }),
   ];
 });

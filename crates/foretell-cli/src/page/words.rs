@@ -137,6 +137,10 @@ fn decides(plan: &Plan) -> String {
         (Planner::FastInformed, _) => "the fast informed bound in the POMDP of its refined model".into(),
         (Planner::PointBased, _) => "point-based value iteration in the POMDP of its refined model".into(),
         (_, Regressor::Table) => format!("fitted-Q with a table over the last {steps} and the time step"),
+        (_, Regressor::Changes) => {
+            let changes = plural(params.window as u64 + 1, "observation");
+            format!("fitted-Q with a table over the last {changes} that differed from the one before")
+        }
         (_, Regressor::Mean) => format!("fitted-Q with the mean of trees over {inputs} and of a table over the last {steps}"),
         (_, Regressor::Trees | Regressor::Auto) => format!("fitted-Q with trees over {inputs}"),
     };

@@ -306,7 +306,7 @@ impl Run<'_> {
     fn of_chosen_data(&self, planning: &PlanParams) -> anyhow::Result<Vec<(&'static str, Plan, f64)>> {
         let mut plans = Vec::new();
         for (name, refine) in [("fitted-Q, Algorithm 2", false), ("foretell, Algorithm 2", true)] {
-            let params = AgentParams { agent_rounds: ROUNDS, episodes: EPISODES / self.less, refine, ..AgentParams::default() };
+            let params = AgentParams { agent_rounds: ROUNDS, episodes: EPISODES / self.less, refine, ..AgentParams::paper() };
             let started = Instant::now();
             let mut agent = Agent::new(self.domain, params, self.learning(), planning.clone(), Seed(self.seed))?;
             agent.by_ref().collect::<Result<Vec<_>, _>>()?;

@@ -36,7 +36,7 @@ def plan(
     pessimism: float | None = None,
     state: Literal["predictive", "memory", "last"] | None = None,
     last: int | None = None,
-    regressor: Literal["auto", "trees", "table", "mean"] | None = None,
+    regressor: Literal["auto", "trees", "table", "mean", "changes"] | None = None,
     window: int | None = None,
     rounds: int | None = None,
     discount: float | None = None,
@@ -65,7 +65,8 @@ def plan(
         visible after the next step. "fast-informed": assumes that it becomes visible after two
         steps. These three need a refined model. "fitted-q": fitted-Q on the logs, as in the paper.
         "auto": point-based if the model is refined, predicts better than the last steps do, and has
-        states that determine rewards; otherwise fitted-q.
+        states that determine rewards; otherwise fitted-q; another one if its policy is better beyond
+        noise by cross-fitted value on the logs.
     pessimism : float, default 0.0
         Penalty on untried actions, in standard deviations of the reward; half after three trials.
     state : {"memory", "predictive", "last"}, default "memory"
@@ -74,10 +75,11 @@ def plan(
         the last observations only.
     last : int, default 2
         Number of observations in the state, if it consists of the last ones.
-    regressor : {"auto", "trees", "table", "mean"}, default "auto"
+    regressor : {"auto", "trees", "table", "mean", "changes"}, default "auto"
         What estimates Q.
-        "trees" over states; a "table" over the last steps; the "mean" of both; "auto": whichever
-        predicts better.
+        "trees" over states; a "table" over the last steps; the "mean" of both; "changes": a table
+        over the last observations that differed from the one before; "auto": whichever predicts
+        better, or earns more on held-out logs.
     window : int, default 2
         Maximum number of last steps that the table distinguishes, besides the time step.
     rounds : int, default 100
@@ -290,7 +292,7 @@ def agent(
     progress: bool | Progress | None = None,
     agent_rounds: int | None = None,
     episodes: int | None = None,
-    sampling: Literal["uniform", "epsilon-greedy"] | None = None,
+    sampling: Literal["uniform", "epsilon-greedy", "committed"] | None = None,
     epsilon: float | None = None,
     refine: bool | None = None,
 ) -> Trained:
@@ -322,13 +324,16 @@ def agent(
         Seed of the whole run.
     progress : bool or callable, optional
         As in `learn`.
-    agent_rounds : int, default 5
+    agent_rounds : int, default 6
         N, rounds of sampling, learning and planning.
     episodes : int, default 10000
         Total number of episodes to sample, divided among the rounds.
-    sampling : {"epsilon-greedy", "uniform"}, default "epsilon-greedy"
+    sampling : {"committed", "epsilon-greedy", "uniform"}, default "committed"
         Which policy acts while episodes are sampled.
-        "epsilon-greedy": the latest plan, once there is one; "uniform": uniformly random actions.
+        "committed": whole episodes of several plans, which compete, of a policy that seeks what was
+        rarely tried, and of the best plan with random actions; in an environment as
+        "epsilon-greedy". "epsilon-greedy": the latest plan, once there is one. "uniform": uniformly
+        random actions.
     epsilon : float, default 0.3
         ε, the probability of a random action once there is a plan.
     refine : bool, default True

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::contest::{Contender, Contest};
 use super::{Agent, Stage};
 use crate::data::{ActionObservation, End, Trajectory};
 use crate::error::Result;
@@ -21,6 +22,9 @@ struct Header {
     stage: Stage,
     has_model: bool,
     has_plan: bool,
+    has_seeking: bool,
+    /// The rounds that made the plans that compete, and how many episodes each has sampled.
+    contest: Vec<(usize, usize)>,
     promised: Vec<Option<f64>>,
     ends: Vec<End>,
 }
@@ -32,12 +36,19 @@ impl Agent<'_> {
             stage: self.stage,
             has_model: self.model.is_some(),
             has_plan: self.plan.is_some(),
+            has_seeking: self.seeking.is_some(),
+            contest: self.contest.all.iter().map(|contender| (contender.round, contender.returns.len())).collect(),
             promised: self.promised.clone(),
             ends: self.episodes.iter().map(|z| z.end).collect(),
         };
         let mut arrays = write_episodes(&self.episodes);
         arrays.extend(self.model.iter().map(|model| Array::bytes("model", model.to_bytes())));
         arrays.extend(self.plan.iter().map(|plan| Array::bytes("plan", plan.to_bytes())));
+        arrays.extend(self.seeking.iter().map(|plan| Array::bytes("seeking", plan.to_bytes())));
+        for (i, Contender { plan, returns, .. }) in self.contest.all.iter().enumerate() {
+            arrays.push(Array::bytes(format!("contender{i}"), plan.to_bytes()));
+            arrays.push(Array::f64s(format!("returns{i}"), &[returns.len()], returns));
+        }
         tensors::to_bytes(AGENT, header, &arrays)
     }
 
@@ -47,6 +58,14 @@ impl Agent<'_> {
         let (model, plan) = (|| arrays.bytes("model"), || arrays.bytes("plan"));
         self.model = header.has_model.then(|| Model::from_bytes(&model()?, file)).transpose()?;
         self.plan = header.has_plan.then(|| Plan::from_bytes(&plan()?, file)).transpose()?;
+        let seeking = || Plan::from_bytes(&arrays.bytes("seeking")?, file);
+        self.seeking = header.has_seeking.then(seeking).transpose()?;
+        let contender = |(i, &(round, episodes)): (usize, &(usize, usize))| -> Result<Contender> {
+            let plan = Plan::from_bytes(&arrays.bytes(&format!("contender{i}"))?, file)?;
+            let name = format!("returns{i}");
+            Ok(Contender { plan, round, returns: arrays.sized(&name, arrays.f64s(&name)?, episodes)? })
+        };
+        self.contest = Contest { all: header.contest.iter().enumerate().map(contender).collect::<Result<_>>()? };
         self.episodes = read_episodes(&arrays, &header.ends)?;
         (self.round, self.stage, self.promised) = (header.round, header.stage, header.promised);
         Ok(())

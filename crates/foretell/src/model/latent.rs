@@ -100,6 +100,12 @@ impl Latent {
         self.pomdp.with_less_reward(penalty)
     }
 
+    /// The POMDP with the reward of action a in state s raised by `bonus` / √(1 + n(a, s)): plans in
+    /// it seek what was rarely tried.
+    pub fn optimistic(&self, bonus: f64) -> Pomdp {
+        self.pomdp.with_less_reward(self.visits.iter().map(|n| -bonus / (1.0 + n).sqrt()))
+    }
+
     pub(super) fn header(&self) -> LatentHeader {
         let Learned { states, terminal, .. } = self.pomdp.to_learned();
         let Latent { candidate, reward_sd, fading, reward_memory, .. } = *self;

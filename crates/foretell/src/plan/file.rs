@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::planner::{Plan, PlanParams, Planner, Regressor, StateKind};
+use super::params::{PlanParams, Planner, Regressor, StateKind, recent};
+use super::planner::Plan;
 use super::q::Q;
 use super::tree_q::{Ensembles, TreeQ};
 use super::window::{Recent, WindowArrays, WindowQ};
@@ -95,17 +96,18 @@ impl Plan {
             StateKind::Predictive | StateKind::Memory => Some(Arc::new(Model::from_bytes(&arrays.bytes("model")?, file)?)),
         };
         let mismatch = || arrays.damaged("its parts do not match its actions and states");
-        let read_table = || read_table(&arrays, params.window, alphabet.actions().len());
+        let read_table = || read_table(&arrays, recent(params.regressor, params.window), &alphabet);
         let trees = trees.map(|trees| read_trees(&arrays, params.ensembles, trees)).transpose()?;
         let q = match (params.planner, params.regressor, trees) {
             (Planner::FittedQ, Regressor::Trees, Some(trees)) => Q::Trees(trees),
-            (Planner::FittedQ, Regressor::Table, None) => Q::Table(read_table()?),
+            (Planner::FittedQ, Regressor::Table | Regressor::Changes, None) => Q::Table(read_table()?),
             (Planner::FittedQ, Regressor::Mean, Some(trees)) => Q::Mean(trees, read_table()?),
             (Planner::Qmdp | Planner::FastInformed | Planner::PointBased, _, None) => Q::Vectors(read_vectors(&arrays)?),
             _ => return Err(mismatch()),
         };
         let digest = Arc::new(read_digest(&arrays)?);
-        let plan = Plan { params, alphabet, model, encoding, schema: Arc::new(schema), digest, q: Arc::new(q), stopped: None };
+        let (schema, q) = (Arc::new(schema), Arc::new(q));
+        let plan = Plan { params, alphabet, model, encoding, schema, digest, q, stopped: None, choice: None };
         if plan.is_whole() { Ok(plan) } else { Err(mismatch()) }
     }
 
@@ -168,9 +170,9 @@ fn read_vectors(arrays: &Arrays<'_>) -> Result<Vec<AlphaVector>> {
     Ok(all.map(|(&a, values)| AlphaVector { action: Action(a), values: values.to_vec() }).collect())
 }
 
-fn read_table(arrays: &Arrays<'_>, pairs: usize, actions: usize) -> Result<WindowQ> {
+fn read_table(arrays: &Arrays<'_>, recent: Recent, alphabet: &Alphabet) -> Result<WindowQ> {
     let (shorter, tokens, q) = (arrays.u32s("table_shorter")?, arrays.u32s("table_tokens")?, arrays.f64s("table_q")?);
-    WindowQ::from_arrays(Recent::PairsAndTime(pairs), actions, WindowArrays { shorter, tokens, q })
+    WindowQ::from_arrays(recent, alphabet, WindowArrays { shorter, tokens, q })
         .ok_or_else(|| arrays.damaged("its table is inconsistent"))
 }
 

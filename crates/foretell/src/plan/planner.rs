@@ -4,179 +4,30 @@
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
 
 use super::comparison::Comparison;
+use super::evidence::Choice;
 use super::experience::{AfterLast, States, Steps, are_single_steps, is_restricted};
 use super::fitted_q::{FittedQ, Round};
 use super::memory::{LastObservations, WithLast};
+use super::params::{PlanParams, Planner, Regressor, StateKind, recent};
 use super::q::{Q, QFit};
 use super::translated::Dictionary;
-use super::tree_q::{Ensembles, Structure, TreeFit};
+use super::tree_q::TreeFit;
 use super::visits::Visits;
-use super::window::{Recent, WindowFit, WindowQ};
+use super::window::{WindowFit, WindowQ};
 use crate::data::{Action, Alphabet, Digest, End, Trajectory};
 use crate::error::{Error, Result};
-use crate::log::{FIRST_ACTION, Logs, Schema};
+use crate::log::{FIRST_ACTION, Schema};
 use crate::math::Mean;
 use crate::model::{Latent, Model, PredictiveState};
-use crate::parameters;
-use crate::pomdp::solve::{self, Gap, PointBased};
+use crate::pomdp::solve::{self, Gap, PointBased, Solution};
 use crate::rng::Seed;
 use crate::stop::StopReason;
 use crate::system::{Filter, Policy};
-use crate::trees::TreeParams;
 
 use super::greedy::Greedy;
 use super::translated::Translated;
-
-/// Most observations in a state: with more, the splits of trees would be less likely to find the
-/// informative ones.
-const MOST_LAST: usize = 100;
-
-/// What a policy remembers of the past.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-pub enum StateKind {
-    /// The predictive state of the model, as in the paper
-    Predictive,
-    /// The predictive state and the last observation
-    Memory,
-    /// The last observations only, as many as `last` says; the model is not used
-    Last,
-}
-
-/// How a policy is computed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-pub enum Planner {
-    /// Point-based planning if the model is refined, its POMDP predicts the logs better than the
-    /// last steps do, its states determine rewards, and the logs do not say that actions were
-    /// unavailable, and have episodes of several steps; otherwise fitted-Q with the linear model
-    Auto,
-    /// Fitted-Q on the logs, as in the paper
-    FittedQ,
-    /// QMDP: assumes that the state becomes visible after the next step; needs a refined model
-    Qmdp,
-    /// The fast informed bound: assumes that the state becomes visible after two steps; needs a
-    /// refined model
-    FastInformed,
-    /// Point-based value iteration between two bounds; needs a refined model
-    PointBased,
-}
-
-/// What estimates Q.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-pub enum Regressor {
-    /// Trees if the model predicts better than the last steps do; a table if nothing predicts
-    /// better than the last step alone; otherwise the mean of both, also if rewards depend on more
-    /// than the states of its POMDP. Trees if the model was learned from other logs
-    Auto,
-    /// Trees over states, as in the paper
-    Trees,
-    /// A table over the last steps and the time step
-    Table,
-    /// The mean of both
-    Mean,
-}
-
-parameters! {
-    /// Parameters of planning. [`PlanParams::default`] plans best; [`PlanParams::paper`] is the
-    /// published recipe.
-    PlanParams,
-    /// Changes to a preset: one optional value for each field of [`PlanParams`].
-    PlanOverrides, "Planning",
-    /// How the policy is computed
-    planner: Planner,
-    /// Penalty on untried actions, in standard deviations of the reward; half after three trials
-    pessimism: f64,
-    /// What the policy remembers of the past, with fitted-Q
-    state: StateKind,
-    /// Number of observations in the state, if it consists of the last ones
-    last: usize,
-    /// What estimates Q
-    regressor: Regressor,
-    /// Maximum number of last steps that the table distinguishes, besides the time step
-    window: usize,
-    /// Rounds of fitted-Q, or trials of the point-based planner
-    rounds: usize,
-    /// Discount γ
-    discount: f64,
-    /// Trees in a forest
-    trees: usize,
-    /// Tree nodes with fewer rows than this are leaves
-    min_split: usize,
-    /// When the structure of the trees is chosen
-    structure: Structure,
-    /// How actions enter Q
-    ensembles: Ensembles,
-    /// Seed of the trees
-    seed: u64,
-}
-
-impl Default for PlanParams {
-    fn default() -> Self {
-        PlanParams {
-            planner: Planner::Auto,
-            pessimism: 0.0,
-            state: StateKind::Memory,
-            last: 2,
-            regressor: Regressor::Auto,
-            window: 2,
-            rounds: 100, // [H14 §6.4]
-            discount: 0.99,
-            trees: 25, // [H14 §6.4]
-            min_split: 30,
-            structure: Structure::Frozen,
-            ensembles: Ensembles::PerAction,
-            seed: 0,
-        }
-    }
-}
-
-impl PlanParams {
-    /// The recipe as printed [H14 §6.4]: 25 trees for each action, on the predictive state,
-    /// refitted in each of 100 rounds.
-    pub fn paper() -> Self {
-        PlanParams {
-            planner: Planner::FittedQ,
-            state: StateKind::Predictive,
-            regressor: Regressor::Trees,
-            structure: Structure::Refitted,
-            min_split: 10,
-            ..PlanParams::default()
-        }
-    }
-
-    /// Checks every value.
-    pub fn validate(&self) -> Result<()> {
-        for (name, value) in [("last", self.last), ("rounds", self.rounds), ("window", self.window)] {
-            if value == 0 {
-                return Err(Error::parameter(name, value, "must be at least 1"));
-            }
-        }
-        for (name, value) in [("last", self.last), ("window", self.window)] {
-            if value > MOST_LAST {
-                return Err(Error::parameter(name, value, format!("must be at most {MOST_LAST}")));
-            }
-        }
-        if !(0.0..=1.0).contains(&self.discount) {
-            return Err(Error::parameter("discount", self.discount, "must be between 0 and 1"));
-        }
-        if !(self.pessimism >= 0.0 && self.pessimism.is_finite()) {
-            return Err(Error::parameter("pessimism", self.pessimism, "must be a number that is not negative"));
-        }
-        self.tree_params().validate()
-    }
-
-    pub(crate) fn tree_params(&self) -> TreeParams {
-        TreeParams { trees: self.trees, candidates: None, min_split: self.min_split }
-    }
-}
 
 /// A policy found by planning, self-contained: the model that updates its state, and Q̂.
 #[derive(Clone, Debug)]
@@ -194,6 +45,8 @@ pub struct Plan {
     pub(super) q: Arc<Q>,
     /// `None` in a plan read from a file.
     pub(super) stopped: Option<StopReason>,
+    /// `None` where nothing was compared, and in a plan read from a file.
+    pub(super) choice: Option<Arc<Choice>>,
 }
 
 /// Multiplications after which point-based planning stops: a matter of seconds. The mazes and AMM
@@ -209,35 +62,63 @@ pub fn only_reward(episodes: &[Trajectory]) -> Option<f64> {
     rewards.all(|reward| reward == first).then_some(*first)
 }
 
-/// Plans with a model on logs, which need not be those it was learned from; `progress` is called
-/// after every round.
-pub fn plan(model: &Model, logs: &Logs, params: &PlanParams, progress: &mut dyn FnMut(Round)) -> Result<Plan> {
-    plan_on(model, &logs.episodes_for(model.alphabet(), "model")?, params, progress)
+/// Whose states a policy is computed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Basis {
+    /// Those of the model.
+    Model,
+    /// Those of the linear model that it was refined from.
+    Linear,
+    /// Those of its recurrent network.
+    Recurrent,
 }
 
-/// [`plan`] on logged episodes over the model's alphabet.
-pub fn plan_on(model: &Model, episodes: &[Trajectory], params: &PlanParams, progress: &mut dyn FnMut(Round)) -> Result<Plan> {
-    params.validate()?;
-    let mut digest = Digest::of(model.alphabet(), episodes);
-    digest.unite(&model.origin().digest);
-    let plan = planned(model, episodes, params, progress)?;
-    Ok(Plan { digest: Arc::new(digest), ..plan })
-}
-
-fn planned(model: &Model, episodes: &[Trajectory], params: &PlanParams, progress: &mut dyn FnMut(Round)) -> Result<Plan> {
-    let model = &model.clone().without_ensemble().without_mixture();
-    let left_open = params.planner == Planner::Auto;
-    let planner = if left_open { suited(model, episodes, params.window) } else { params.planner };
-    let params = PlanParams { planner, ..params.clone() };
-    match params.planner {
-        Planner::FittedQ if left_open => {
-            let regressor = match params.regressor {
-                // What the states lack may depend on the time, which the table knows.
-                Regressor::Auto if model.latent().is_some_and(Latent::forgets_rewards) => Regressor::Mean,
-                given => given,
-            };
-            fitted(&model.clone().without_refinement(), episodes, PlanParams { regressor, ..params }, progress)
+impl Basis {
+    /// The model with these states; `None` if it has none.
+    pub(super) fn of(self, model: &Model) -> Option<Model> {
+        match self {
+            Basis::Model => Some(model.clone().without_ensemble().without_mixture()),
+            Basis::Linear => Some(model.clone().without_ensemble().without_mixture().without_refinement()),
+            Basis::Recurrent => model.clone().without_ensemble().recurrent_alone(),
         }
+    }
+}
+
+/// A plan by given parameters, with automatic choices made by how well the model and the last steps
+/// predict.
+pub(super) fn planned(
+    model: &Model,
+    episodes: &[Trajectory],
+    params: &PlanParams,
+    progress: &mut dyn FnMut(Round),
+) -> Result<Plan> {
+    let (params, basis) = by_rule(model, episodes, params);
+    made(&basis.of(model).expect("every model has states of its own"), episodes, params, progress)
+}
+
+/// The parameters with planner and estimate of Q chosen by how well the model and the last steps
+/// predict, and whose states they need.
+pub(super) fn by_rule(model: &Model, episodes: &[Trajectory], params: &PlanParams) -> (PlanParams, Basis) {
+    if params.planner != Planner::Auto {
+        return (params.clone(), Basis::Model);
+    }
+    let core = model.clone().without_ensemble().without_mixture();
+    let planner = suited(&core, episodes, params.window);
+    let params = PlanParams { planner, ..params.clone() };
+    if planner != Planner::FittedQ {
+        return (params, Basis::Model);
+    }
+    let regressor = match params.regressor {
+        // What the states lack may depend on the time, which the table knows.
+        Regressor::Auto if core.latent().is_some_and(Latent::forgets_rewards) => Regressor::Mean,
+        given => given,
+    };
+    (settled(&PlanParams { regressor, ..params }, &core.without_refinement(), episodes), Basis::Linear)
+}
+
+/// A plan by a given planner on the states of a model.
+pub(super) fn made(model: &Model, episodes: &[Trajectory], params: PlanParams, progress: &mut dyn FnMut(Round)) -> Result<Plan> {
+    match params.planner {
         Planner::Auto | Planner::FittedQ => fitted(model, episodes, params, progress),
         planner => solved(model, planner, params, progress),
     }
@@ -288,8 +169,7 @@ fn solved(model: &Model, planner: Planner, params: PlanParams, progress: &mut dy
     if planner != Planner::PointBased {
         progress(Round { number: 1, change: 0.0, start_value: solution.upper });
     }
-    let params = PlanParams { state: StateKind::Predictive, ..params };
-    Ok(Plan::new(params, model, Q::Vectors(solution.vectors), stopped))
+    Ok(Plan::of_vectors(params, model, solution, stopped))
 }
 
 /// A policy found by fitted-Q on the logs.
@@ -299,23 +179,34 @@ fn fitted(model: &Model, episodes: &[Trajectory], params: PlanParams, progress: 
     let params = settled(&params, model, episodes);
     let shared = Arc::new(model.clone());
     let track = || States::track(episodes, || filter(&params, alphabet, Some(&shared)));
-    let states = (params.regressor != Regressor::Table || params.pessimism > 0.0).then(track);
-    let seed = Seed(params.seed).stream("plan");
+    let states = (params.regressor.has_trees() || params.pessimism > 0.0).then(track);
     let steps = match &states {
-        Some(states) if params.pessimism > 0.0 => pessimistic(steps, states, params.pessimism, seed)?,
+        Some(states) if params.pessimism > 0.0 => pessimistic(steps, states, params.pessimism, Seed(params.seed).stream("plan"))?,
         _ => steps,
     };
-    let trees = |states: &States| TreeFit::new(&steps, states, params.structure, params.ensembles, &params.tree_params(), seed);
-    let table = || WindowFit::new(Recent::PairsAndTime(params.window), &steps, episodes);
-    let fit = match (&states, params.regressor) {
-        (Some(states), Regressor::Trees) => QFit::Trees(trees(states)?),
-        (Some(states), Regressor::Mean) => QFit::Mean(trees(states)?, table()),
-        _ => QFit::Table(table()),
-    };
+    let fit = approximator(&params, alphabet, &steps, states.as_ref(), episodes)?;
     let mut fitted = FittedQ::new(&steps, fit, params.discount);
     fitted.by_ref().take(params.rounds).for_each(progress);
     let q = fitted.into_inner().into_q();
     Ok(Plan::new(params, model, q, StopReason::Rounds))
+}
+
+/// What estimates Q on these steps, given the states of the policy's filter along them.
+pub(super) fn approximator(
+    params: &PlanParams,
+    alphabet: &Alphabet,
+    steps: &Steps,
+    states: Option<&States>,
+    episodes: &[Trajectory],
+) -> Result<QFit> {
+    let seed = Seed(params.seed).stream("plan");
+    let trees = |states: &States| TreeFit::new(steps, states, params.structure, params.ensembles, &params.tree_params(), seed);
+    let table = || WindowFit::over(alphabet, recent(params.regressor, params.window), steps, episodes);
+    Ok(match (states, params.regressor) {
+        (Some(states), Regressor::Trees) => QFit::Trees(trees(states)?),
+        (Some(states), Regressor::Mean) => QFit::Mean(trees(states)?, table()),
+        _ => QFit::Table(table()),
+    })
 }
 
 /// The steps with the reward of action a reduced by `pessimism`·sd / √(1 + n), where n is how often
@@ -346,7 +237,7 @@ fn settled(params: &PlanParams, model: &Model, episodes: &[Trajectory]) -> PlanP
 }
 
 /// The filter of a policy, at the start of an episode.
-fn filter(params: &PlanParams, alphabet: &Alphabet, model: Option<&Arc<Model>>) -> Box<dyn Filter + Send> {
+pub(super) fn filter(params: &PlanParams, alphabet: &Alphabet, model: Option<&Arc<Model>>) -> Box<dyn Filter + Send> {
     let predictive = || PredictiveState::new(model.expect("plans on a predictive state have a model").clone());
     match params.state {
         StateKind::Predictive => Box::new(predictive()),
@@ -356,6 +247,12 @@ fn filter(params: &PlanParams, alphabet: &Alphabet, model: Option<&Arc<Model>>) 
 }
 
 impl Plan {
+    /// A plan in the POMDP of a refined model.
+    pub(super) fn of_vectors(params: PlanParams, model: &Model, solution: Solution, stopped: StopReason) -> Plan {
+        let params = PlanParams { state: StateKind::Predictive, ..params };
+        Plan::new(params, model, Q::Vectors(solution.vectors), stopped)
+    }
+
     fn new(params: PlanParams, model: &Model, q: Q, stopped: StopReason) -> Plan {
         Plan {
             alphabet: model.alphabet().clone(),
@@ -366,7 +263,20 @@ impl Plan {
             digest: Arc::default(),
             q: Arc::new(q),
             stopped: Some(stopped),
+            choice: None,
         }
+    }
+
+    /// With the digest of what it was planned on, and its model was learned from.
+    pub(super) fn known_to(self, model: &Model, episodes: &[Trajectory]) -> Plan {
+        let mut digest = Digest::of(model.alphabet(), episodes);
+        digest.unite(&model.origin().digest);
+        Plan { digest: Arc::new(digest), ..self }
+    }
+
+    /// What was compared on the logs, if anything was; `None` for a plan that was read from a file.
+    pub fn choice(&self) -> Option<&Choice> {
+        self.choice.as_deref()
     }
 
     /// Why planning ended; `None` for a plan that was read from a file.

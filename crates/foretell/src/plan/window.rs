@@ -5,11 +5,13 @@
 //! in which a was taken, with Q of the window that is one step shorter as prior: (Σ y + m
 //! Q(shorter, a)) / (n + m).
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
 use super::experience::Steps;
 use super::fitted_q::Approximator;
-use crate::data::{Action, ActionObservation, Trajectory};
+use crate::data::{Action, ActionObservation, Alphabet, Observation, Trajectory};
 use crate::math::argmax;
 use crate::rng::Rng;
 use crate::system::Policy;
@@ -28,6 +30,10 @@ pub enum Recent {
     /// The same, followed by the time since the start of the episode, which carries information
     /// about hidden drift.
     PairsAndTime(usize),
+    /// At most this many of the last observations that differed from the one before, whatever the
+    /// rewards that may be part of them: however long nothing new is seen, what was seen before is
+    /// remembered.
+    Changes(usize),
 }
 
 impl Recent {
@@ -35,7 +41,31 @@ impl Recent {
     fn length(self) -> usize {
         match self {
             Recent::Observation => 1,
-            Recent::Pairs(length) | Recent::PairsAndTime(length) => length,
+            Recent::Pairs(length) | Recent::PairsAndTime(length) | Recent::Changes(length) => length,
+        }
+    }
+
+    /// For each observation, the first one that is the same but for the reward that may be part of
+    /// it; empty where rewards are not part of observations, or windows distinguish them.
+    fn plain(self, alphabet: &Alphabet) -> Plain {
+        if !matches!(self, Recent::Changes(_)) || !alphabet.observes_rewards() {
+            return Plain::default();
+        }
+        let mut first = FxHashMap::default();
+        let plain = (0..).zip(alphabet.observations()).map(|(o, symbol)| {
+            let name = symbol.split_reward().map_or_else(|| symbol.clone(), |(plain, _)| plain);
+            *first.entry((name.name, name.terminal)).or_insert(Observation(o))
+        });
+        Arc::new(plain.collect())
+    }
+
+    /// Whether a step after these becomes part of windows.
+    fn keeps(self, past: &[ActionObservation], ao: ActionObservation) -> bool {
+        match self {
+            Recent::Observation | Recent::Pairs(_) | Recent::PairsAndTime(_) => true,
+            Recent::Changes(_) => {
+                !ao.observation.is_missing() && past.last().is_none_or(|last| last.observation != ao.observation)
+            }
         }
     }
 
@@ -48,7 +78,7 @@ impl Recent {
 
     fn token(self, ao: ActionObservation) -> Token {
         match self {
-            Recent::Observation => Token::Observation(ao.observation.0),
+            Recent::Observation | Recent::Changes(_) => Token::Observation(ao.observation.0),
             Recent::Pairs(_) | Recent::PairsAndTime(_) => Token::Pair(ao),
         }
     }
@@ -101,19 +131,23 @@ impl Token {
     }
 }
 
+/// The observations as windows see them; empty where they are as they are.
+type Plain = Arc<Vec<Observation>>;
+
 /// The windows seen in training, as a tree: a window is a child of the one without its last token.
 /// The root is empty.
 #[derive(Clone, Debug)]
 struct Windows {
     recent: Recent,
+    plain: Plain,
     children: FxHashMap<(u32, Token), u32>,
     /// The shorter window of each; that of the root is the root.
     shorter: Vec<u32>,
 }
 
 impl Windows {
-    fn new(recent: Recent) -> Windows {
-        Windows { recent, children: FxHashMap::default(), shorter: vec![0] }
+    fn new(recent: Recent, plain: Plain) -> Windows {
+        Windows { recent, plain, children: FxHashMap::default(), shorter: vec![0] }
     }
 
     /// The longest window of a past, added if it is new.
@@ -155,7 +189,7 @@ pub struct WindowQ {
 impl WindowQ {
     /// The start of an episode, as an input of this table.
     pub fn start(&self) -> RecentPast {
-        RecentPast { length: self.windows.recent.length(), ..RecentPast::default() }
+        RecentPast::of(self.windows.recent, self.windows.plain.clone())
     }
 
     /// Q̂(s, a) of every action after a past.
@@ -178,8 +212,9 @@ impl WindowQ {
     }
 
     /// The table of [`WindowQ::to_arrays`]; `None` if the arrays contradict each other.
-    pub(crate) fn from_arrays(recent: Recent, actions: usize, arrays: WindowArrays) -> Option<WindowQ> {
+    pub(crate) fn from_arrays(recent: Recent, alphabet: &Alphabet, arrays: WindowArrays) -> Option<WindowQ> {
         let WindowArrays { shorter, tokens, q } = arrays;
+        let actions = alphabet.actions().len();
         let sound = shorter.first() == Some(&0)
             && tokens.len() == 2 * shorter.len()
             && q.len() == actions * shorter.len()
@@ -190,7 +225,8 @@ impl WindowQ {
         }
         let tokens = tokens.chunks_exact(2).map(|code| Token::of([code[0], code[1]]));
         let children = (0..).zip(&shorter).zip(tokens).skip(1).map(|((window, &shorter), token)| ((shorter, token), window));
-        Some(WindowQ { windows: Windows { recent, children: children.collect(), shorter }, actions, q })
+        let windows = Windows { recent, plain: recent.plain(alphabet), children: children.collect(), shorter };
+        Some(WindowQ { windows, actions, q })
     }
 }
 
@@ -214,10 +250,25 @@ pub struct WindowFit {
 impl WindowFit {
     /// Zero everywhere, for the steps of these episodes.
     pub fn new(recent: Recent, steps: &Steps, episodes: &[Trajectory]) -> WindowFit {
-        let mut windows = Windows::new(recent);
+        WindowFit::seeing(recent, Plain::default(), steps, episodes)
+    }
+
+    /// [`WindowFit::new`] for episodes over an alphabet in which rewards may be part of observations.
+    pub(crate) fn over(alphabet: &Alphabet, recent: Recent, steps: &Steps, episodes: &[Trajectory]) -> WindowFit {
+        WindowFit::seeing(recent, recent.plain(alphabet), steps, episodes)
+    }
+
+    fn seeing(recent: Recent, plain: Plain, steps: &Steps, episodes: &[Trajectory]) -> WindowFit {
+        let mut windows = Windows::new(recent, plain.clone());
         let mut of_row = Vec::with_capacity(steps.rows());
+        let mut past = RecentPast::of(recent, plain);
         for z in episodes {
-            of_row.extend((0..=z.steps.len()).map(|t| windows.intern(&z.steps[..t], t)));
+            past.reset();
+            of_row.push(windows.intern(&past.steps, past.time));
+            for &ao in &z.steps {
+                past.observe(ao);
+                of_row.push(windows.intern(&past.steps, past.time));
+            }
         }
         let q = vec![0.0; windows.shorter.len() * steps.actions()];
         let list = steps.list().iter().map(|step| (step.row, step.action.index())).collect();
@@ -271,12 +322,19 @@ impl Approximator for WindowFit {
 /// start.
 #[derive(Clone, Debug, Default)]
 pub struct RecentPast {
-    length: usize,
+    /// `None` where nothing is remembered.
+    recent: Option<Recent>,
+    plain: Plain,
     steps: Vec<ActionObservation>,
     time: usize,
 }
 
 impl RecentPast {
+    /// At the start of an episode.
+    fn of(recent: Recent, plain: Plain) -> RecentPast {
+        RecentPast { recent: Some(recent), plain, ..RecentPast::default() }
+    }
+
     /// Starts an episode.
     pub fn reset(&mut self) {
         self.steps.clear();
@@ -286,12 +344,13 @@ impl RecentPast {
     /// Takes a step into account.
     pub fn observe(&mut self, ao: ActionObservation) {
         self.time += 1;
-        if self.length > 0 {
-            if self.steps.len() == self.length {
-                self.steps.remove(0);
-            }
-            self.steps.push(ao);
+        let observation = self.plain.get(ao.observation.index()).copied().unwrap_or(ao.observation);
+        let ao = ActionObservation { observation, ..ao };
+        let Some(recent) = self.recent.filter(|recent| recent.length() > 0 && recent.keeps(&self.steps, ao)) else { return };
+        if self.steps.len() == recent.length() {
+            self.steps.remove(0);
         }
+        self.steps.push(ao);
     }
 }
 
@@ -329,5 +388,34 @@ mod tests {
         let first: Vec<usize> = (0..=12).map(|bin| (0..100).find(|&t| half_octave(t) == bin).unwrap_or(999)).collect();
         assert_eq!(first, [0, 1, 2, 3, 4, 6, 8, 12, 16, 23, 32, 46, 64]);
         assert!((1..100_000).all(|t| half_octave(t - 1) <= half_octave(t)));
+    }
+
+    #[test]
+    fn changes_are_remembered_however_long_nothing_new_is_seen() {
+        let mut past = RecentPast::of(Recent::Changes(2), Plain::default());
+        let kept = |past: &RecentPast| past.steps.iter().map(|ao| ao.observation.0).collect::<Vec<_>>();
+        past.observe(ActionObservation::new(0, 7));
+        for a in 0..100 {
+            past.observe(ActionObservation::new(a % 3, 5));
+            assert_eq!(kept(&past), [7, 5]);
+        }
+        past.observe(ActionObservation { action: crate::data::Action(0), observation: crate::data::Observation::MISSING });
+        past.observe(ActionObservation::new(1, 5));
+        assert_eq!(kept(&past), [7, 5], "what is missing is no change");
+        past.observe(ActionObservation::new(0, 6));
+        assert_eq!((kept(&past), past.time), (vec![5, 6], 104));
+    }
+
+    #[test]
+    fn rewards_are_no_changes() {
+        let mut alphabet = Alphabet::observing_rewards();
+        let seen = ["on(0)", "sign(0)", "on(-0.1)"].map(|name| alphabet.intern_observation(name));
+        let mut past = RecentPast::of(Recent::Changes(3), Recent::Changes(3).plain(&alphabet));
+        for i in [1, 0, 2, 0, 2] {
+            past.observe(ActionObservation { action: crate::data::Action(0), observation: seen[i] });
+        }
+        let kept: Vec<Observation> = past.steps.iter().map(|ao| ao.observation).collect();
+        assert_eq!(kept, [seen[1], seen[0]]);
+        assert!(Recent::PairsAndTime(3).plain(&alphabet).is_empty());
     }
 }

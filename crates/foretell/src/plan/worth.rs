@@ -1,0 +1,276 @@
+//! The value of a policy on logs that it was not planned on: fitted-Q evaluation, made doubly robust
+//! for as long as enough episodes agree with the policy.
+//!
+//! V̂_k(s) is the value of k steps by fitted-Q evaluation with the same kind of estimate that the
+//! policy has. The residuals r_t + γ V̂_{H−t−1}(s_{t+1}) − V̂_{H−t}(s_t) of steps whose episodes have
+//! taken the policy's actions up to t, weighted by Π 1 / π_logs(a | h) and normalised over episodes,
+//! correct it (weighted doubly robust; Jiang and Li 2016; Thomas and Brunskill 2016). Later
+//! corrections, to which hardly any episode contributes, are left out: they would add variance only.
+
+use std::collections::VecDeque;
+
+use rustc_hash::FxHashMap;
+
+use super::experience::{States, Steps};
+use super::fitted_q::FittedQ;
+use super::params::{PlanParams, Regressor, StateKind};
+use super::planner::{Plan, approximator, filter};
+use super::q::QFit;
+use crate::data::{Action, Alphabet, Observation, Trajectory};
+use crate::error::Result;
+use crate::math::Mean;
+
+/// Corrections end where fewer episodes than this agree with the policy, by effective sample size.
+const FEWEST_AGREEING: f64 = 20.0;
+/// Estimated probabilities of actions after an observation have the share of the action as prior,
+/// which counts as this many steps.
+const PRIOR: f64 = 10.0;
+
+/// A value and its standard error.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Worth {
+    pub(super) value: f64,
+    pub(super) error: f64,
+}
+
+impl Worth {
+    const NEVER: Worth = Worth { value: f64::NEG_INFINITY, error: 0.0 };
+
+    /// The mean of estimates from disjoint logs.
+    pub(super) fn mean(of: &[Worth]) -> Worth {
+        let n = of.len() as f64;
+        let squares: f64 = of.iter().map(|worth| worth.error * worth.error).sum();
+        Worth { value: of.iter().map(|worth| worth.value).sum::<f64>() / n, error: squares.sqrt() / n }
+    }
+}
+
+/// Held-out episodes, and what is asked of them.
+pub(super) struct HeldOut<'e> {
+    alphabet: &'e Alphabet,
+    episodes: &'e [Trajectory],
+    steps: Steps,
+    /// Steps over which values are.
+    horizon: usize,
+    discount: f64,
+    /// π(a | h) of the logged actions, known or estimated.
+    propensities: Vec<f64>,
+}
+
+impl<'e> HeldOut<'e> {
+    pub(super) fn new(alphabet: &'e Alphabet, episodes: &'e [Trajectory], horizon: usize, discount: f64) -> Result<HeldOut<'e>> {
+        let steps = Steps::of(alphabet, episodes)?;
+        let propensities = propensities(episodes, steps.actions());
+        Ok(HeldOut { alphabet, episodes, steps, horizon, discount, propensities })
+    }
+
+    /// The value of a plan that was not made from these episodes.
+    pub(super) fn worth(&self, plan: &Plan) -> Result<Worth> {
+        // Vectors are no estimate of Q that could be fitted: trees over the same beliefs stand in.
+        let params = match plan.q.vectors() {
+            Some(_) => PlanParams { regressor: Regressor::Trees, state: StateKind::Memory, ..plan.params().clone() },
+            None => plan.params().clone(),
+        };
+        let track = || States::track(self.episodes, || filter(&params, plan.alphabet(), plan.model.as_ref()));
+        let states = params.regressor.has_trees().then(track);
+        let fit = approximator(&params, self.alphabet, &self.steps, states.as_ref(), self.episodes)?;
+        Ok(self.following(fit, &plan.actions(self.episodes)))
+    }
+
+    /// The value of always taking one action, after a first one if that is given.
+    pub(super) fn worth_of_constant(&self, a: Action, first: Option<Action>, params: &PlanParams) -> Result<Worth> {
+        let params = PlanParams { regressor: Regressor::Table, ..params.clone() };
+        let fit = approximator(&params, self.alphabet, &self.steps, None, self.episodes)?;
+        let mut actions = vec![a; self.steps.rows()];
+        first.iter().for_each(|&first| self.steps.starts().iter().for_each(|&row| actions[row] = first));
+        Ok(self.following(fit, &actions))
+    }
+
+    /// The return of the policy that wrote them.
+    pub(super) fn worth_of_logs(&self) -> Worth {
+        let returns: Mean = self.episodes.iter().map(|z| self.earned(z)).collect();
+        Worth { value: returns.mean(), error: returns.sd() / returns.count().max(1.0).sqrt() }
+    }
+
+    fn earned(&self, z: &Trajectory) -> f64 {
+        z.rewards.iter().rev().fold(0.0, |after, reward| reward.unwrap_or(0.0) + self.discount * after)
+    }
+
+    /// The value of taking these actions in the state of each row.
+    fn following(&self, fit: QFit, actions: &[Action]) -> Worth {
+        let list = self.steps.list();
+        let mut taken = vec![false; self.steps.actions()];
+        list.iter().for_each(|step| taken[step.action.index()] = true);
+        if !actions.iter().all(|a| taken[a.index()]) {
+            return Worth::NEVER;
+        }
+        let agrees: Vec<bool> = list.iter().map(|step| actions[step.row] == step.action).collect();
+        let ratios = self.ratios(&agrees);
+        // V̂_H, V̂_{H−1}, … as far as corrections go.
+        let mut fitted = FittedQ::new(&self.steps, fit, self.discount).following(actions);
+        let mut values: VecDeque<Vec<f64>> = [vec![0.0; self.steps.rows()]].into();
+        for _ in 0..self.horizon {
+            fitted.next();
+            values.push_front(fitted.values().to_vec());
+            values.truncate(ratios.len() + 1);
+        }
+        self.corrected(&values, &ratios, &agrees)
+    }
+
+    /// For t = 0, 1, …: Π_{u ≤ t} 1 / π(a_u | h_u) of the episodes that agree up to t, normalised to
+    /// sum 1; as long as enough of them do. Episodes that have ended count with the product at their
+    /// end.
+    fn ratios(&self, agrees: &[bool]) -> Vec<Vec<f64>> {
+        let mut ratios = vec![1.0; self.episodes.len()];
+        let mut all = Vec::new();
+        for t in 0..self.horizon {
+            let mut first = 0;
+            for (ratio, z) in ratios.iter_mut().zip(self.episodes) {
+                if t < z.steps.len() {
+                    *ratio *= if agrees[first + t] { 1.0 / self.propensities[first + t] } else { 0.0 };
+                }
+                first += z.steps.len();
+            }
+            let (sum, squares) = ratios.iter().fold((0.0, 0.0), |(sum, squares), w| (sum + w, squares + w * w));
+            if sum * sum < FEWEST_AGREEING * squares || sum == 0.0 {
+                break;
+            }
+            all.push(ratios.iter().map(|w| w / sum).collect());
+        }
+        all
+    }
+
+    /// The mean of V̂_H over starts, with the residuals of the steps that agree.
+    fn corrected(&self, values: &VecDeque<Vec<f64>>, ratios: &[Vec<f64>], agrees: &[bool]) -> Worth {
+        let (list, n) = (self.steps.list(), self.episodes.len() as f64);
+        let (mut worth, mut first) = (Mean::default(), 0);
+        for (i, z) in self.episodes.iter().enumerate() {
+            let mut own = values[0][self.steps.starts()[i]];
+            let mut weight = n;
+            for (t, w) in ratios.iter().enumerate().take(z.steps.len()) {
+                let step = list[first + t];
+                let after = match values.get(t + 1) {
+                    Some(values) if !step.terminal => values[step.row + 1],
+                    _ => 0.0,
+                };
+                if w[i] > 0.0 {
+                    own += weight * w[i] * (step.reward + self.discount * after - values[t][step.row]);
+                }
+                weight *= self.discount;
+            }
+            worth.add(own);
+            first += z.steps.len();
+        }
+        // The estimate as if only the share of the steps that agree had been logged.
+        let share = agrees.iter().filter(|agrees| **agrees).count() as f64 / agrees.len() as f64;
+        let returns: Mean = self.episodes.iter().map(|z| self.earned(z)).collect();
+        let of_values = returns.sd() / (n * share).max(1.0).sqrt();
+        Worth { value: worth.mean(), error: (worth.sd() / n.sqrt()).hypot(of_values) }
+    }
+}
+
+/// π(a | h) of each logged step: as logged, or else the share of the action among steps after the same
+/// observation.
+fn propensities(episodes: &[Trajectory], actions: usize) -> Vec<f64> {
+    let last = |z: &Trajectory, t: usize| t.checked_sub(1).map(|before| z.steps[before].observation);
+    let mut counts: FxHashMap<Option<Observation>, Vec<f64>> = FxHashMap::default();
+    let mut shares = vec![1.0; actions];
+    for z in episodes {
+        for (t, ao) in z.steps.iter().enumerate() {
+            counts.entry(last(z, t)).or_insert_with(|| vec![0.0; actions])[ao.action.index()] += 1.0;
+            shares[ao.action.index()] += 1.0;
+        }
+    }
+    let all: f64 = shares.iter().sum();
+    let estimated = |z: &Trajectory, t: usize| {
+        let (of, a) = (&counts[&last(z, t)], z.steps[t].action.index());
+        (of[a] + PRIOR * shares[a] / all) / (of.iter().sum::<f64>() + PRIOR)
+    };
+    let of = |z: &Trajectory| -> Vec<f64> {
+        (0..z.steps.len()).map(|t| z.action_probabilities.get(t).copied().unwrap_or_else(|| estimated(z, t))).collect()
+    };
+    episodes.iter().flat_map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{ActionObservation, End};
+    use crate::plan::fitted_q::Approximator;
+    use crate::plan::window::{Recent, WindowFit};
+    use crate::rng::Seed;
+
+    /// A sign, then two more steps: the reward of the last step is 1 if its action is that of the sign.
+    fn episodes(n: usize, logged: bool) -> (Alphabet, Vec<Trajectory>) {
+        let mut alphabet = Alphabet::default();
+        ["l", "r"].iter().for_each(|name| {
+            alphabet.intern_action(name);
+        });
+        ["left", "right", "on"].iter().for_each(|name| {
+            alphabet.intern_observation(name);
+        });
+        let mut rng = Seed(3).rng();
+        let mut episode = || {
+            let sign = rng.below(2) as u32;
+            // r is taken three times in four.
+            let mut act = || u32::from(rng.uniform() < 0.75);
+            let actions = [act(), act(), act()];
+            let seen = [sign, 2, 2];
+            let probability = |a: &u32| if *a == 1 { 0.75 } else { 0.25 };
+            Trajectory {
+                steps: actions.iter().zip(seen).map(|(&a, o)| ActionObservation::new(a, o)).collect(),
+                rewards: [0.0, 0.0, f64::from(u8::from(actions[2] == sign))].map(Some).to_vec(),
+                action_probabilities: if logged { actions.iter().map(probability).collect() } else { vec![] },
+                end: End::Truncated,
+                about: Default::default(),
+            }
+        };
+        (alphabet, (0..n).map(|_| episode()).collect())
+    }
+
+    /// Follows the sign at the last step, and otherwise takes r.
+    fn by_the_sign(episodes: &[Trajectory]) -> Vec<Action> {
+        let of = |z: &Trajectory| [Action(1), Action(1), Action(z.steps[0].observation.0), Action(1)];
+        episodes.iter().flat_map(of).collect()
+    }
+
+    #[test]
+    fn corrections_recover_what_the_estimate_of_q_cannot_see() {
+        for logged in [true, false] {
+            let (alphabet, episodes) = episodes(4000, logged);
+            let held = HeldOut::new(&alphabet, &episodes, 3, 1.0).unwrap();
+            let table = |pairs| QFit::Table(WindowFit::new(Recent::Pairs(pairs), &held.steps, &episodes));
+            // Two pairs contain the sign; one does not, so that its value is that of not knowing it.
+            for pairs in [1, 2] {
+                let worth = held.following(table(pairs), &by_the_sign(&episodes));
+                assert!((worth.value - 1.0).abs() < 0.05 && worth.error < 0.05, "{pairs} {logged} {worth:?}");
+                let constant = held.following(table(pairs), &vec![Action(1); held.steps.rows()]);
+                assert!((constant.value - 0.5).abs() < 0.05, "{pairs} {logged} {constant:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn without_enough_agreement_it_is_fitted_q_evaluation() {
+        let (alphabet, episodes) = episodes(30, true);
+        let held = HeldOut::new(&alphabet, &episodes, 3, 1.0).unwrap();
+        let never = vec![Action(0); held.steps.rows()];
+        let fit = || QFit::Table(WindowFit::new(Recent::Pairs(2), &held.steps, &episodes));
+        let agrees: Vec<bool> = held.steps.list().iter().map(|step| step.action == Action(0)).collect();
+        assert!(held.ratios(&agrees).is_empty());
+        let mut fitted = FittedQ::new(&held.steps, fit(), 1.0).following(&never);
+        let expected = fitted.by_ref().take(3).last().unwrap().start_value;
+        assert!((held.following(fit(), &never).value - expected).abs() < 1e-12);
+        let mut q = vec![0.0; held.steps.rows()];
+        fitted.into_inner().q(Action(0), &mut q);
+        assert!(q.iter().all(|q| q.is_finite()));
+    }
+
+    #[test]
+    fn actions_that_were_never_taken_have_no_value() {
+        let (mut alphabet, episodes) = episodes(30, true);
+        alphabet.intern_action("never");
+        let held = HeldOut::new(&alphabet, &episodes, 3, 1.0).unwrap();
+        let fit = QFit::Table(WindowFit::new(Recent::Pairs(1), &held.steps, &episodes));
+        assert_eq!(held.following(fit, &vec![Action(2); held.steps.rows()]), Worth::NEVER);
+    }
+}
