@@ -54,6 +54,18 @@ impl Evidence {
         self.counted().sum()
     }
 
+    /// The probability of each step that counts under a member.
+    pub(super) fn probabilities(&self, member: usize) -> Vec<f64> {
+        let (logs, mut at) = (&self.logs[member], 0);
+        let mut probabilities = Vec::with_capacity(logs.len());
+        for part in &self.parts {
+            let counted = &logs[at + part.from..at + part.steps];
+            probabilities.extend(counted.iter().map(|log| log.exp().max(f64::MIN_POSITIVE)));
+            at += part.steps;
+        }
+        probabilities
+    }
+
     /// The log-likelihood of each part under one member.
     pub(super) fn scores(&self, logs: &[f64]) -> Vec<f64> {
         let mut at = 0;
