@@ -106,9 +106,9 @@ pub(super) enum Fitted<'a> {
 pub(super) enum Target<'a> {
     /// Its observation.
     Symbol,
-    /// Its observation whatever the reward that is part of it. For each symbol: those that differ
-    /// from it by their reward only.
-    WithoutReward(&'a [Vec<usize>]),
+    /// Its observation up to what does not count, such as a reward that is part of it. For each
+    /// symbol: those that are the same, including itself.
+    Class(&'a [Vec<usize>]),
 }
 
 /// The logarithm of the probability that a member gives to each step of the parts.
@@ -144,7 +144,7 @@ fn logs<P: Predict + Track>(
                 }
                 let (p, is_known): (f64, bool) = match target {
                     Target::Symbol => (filter.update(ao), known.observations[ao.observation.index()]),
-                    Target::WithoutReward(same) => {
+                    Target::Class(same) => {
                         let same = &same[ao.observation.index()];
                         let all = filter.probabilities(ao.action);
                         let p = same.iter().map(|&o| all.get(o).copied().unwrap_or(0.0)).sum();

@@ -146,6 +146,7 @@ pub(super) struct Fold {
 }
 
 /// Steps to predict, after steps that only update the state.
+#[derive(Clone)]
 pub(super) struct HeldOut {
     pub(super) steps: Vec<ActionObservation>,
     /// The rewards of the steps that count.
