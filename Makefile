@@ -23,19 +23,22 @@ demo:
 FIGURES := model-quality history-compression sparsity planning-quality
 TABLES := incremental-drift refinement-quality refinement-domains weighting search-quality
 
-# All tests: what .ci/run runs.
-test: check
+# All tests: what .ci/run runs. Lints and documentation are checked by what compiles the tests and runs
+# the examples of the documentation, so that dependencies are compiled once.
+LINTED = RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/.ci/rustc RUSTDOC=$(CURDIR)/.ci/rustdoc $(CARGO)
+test: binaries
+	$(CARGO) fmt --all --check
 ifeq ($(NEXTEST),yes)
-	$(CARGO) nextest run --workspace --all-features --no-fail-fast
+	$(LINTED) nextest run --workspace --all-features --no-fail-fast
 else
-	$(CARGO) test --workspace --all-features --lib --bins --tests
+	$(LINTED) test --workspace --all-features --lib --bins --tests
 endif
-	$(CARGO) test --workspace --all-features --doc
+	$(LINTED) test --workspace --all-features --doc
 	$(MAKE) test-examples figures-quick test-pages test-python
 
-# Programs as the tests have built them: with --tests features are the same, so that nothing is compiled twice.
+# Everything that is tested or run by tests.
 binaries:
-	$(CARGO) build --workspace --all-features --lib --examples --tests --bin foretell $(addprefix --bin ,$(FIGURES))
+	$(LINTED) build --workspace --all-features --all-targets
 
 # The library's examples run to their end.
 EXAMPLES := $(basename $(notdir $(wildcard crates/foretell/examples/*.rs)))
@@ -74,6 +77,7 @@ $(PYTHON)/installed: $(PACKAGE)/requirements-test.txt
 	$(PYTHON)/bin/pip install --quiet --requirement $<
 	touch $@
 
+# Lints alone.
 check:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --all-features -- -D warnings

@@ -268,6 +268,7 @@ fn in_words(stage: Selecting) -> &'static str {
         Selecting::Latent => "latent states",
         Selecting::Recurrent => "recurrent networks",
         Selecting::Weights => "weights",
+        Selecting::Columns => "the same without some columns",
         Selecting::Rewards => "the same with rewards observed",
         Selecting::Last => "the best on all logs",
     }

@@ -260,6 +260,41 @@ fn rewards_that_states_predict_are_observed() {
     assert!(choice.tell_of_states && choice.observed, "{choice:?}");
 }
 
+/// The maze with a column of noise beside the walls.
+fn noisy_column(episodes: usize, column: &str) -> Logs {
+    let maze = domains::get("colored-gridworld").unwrap();
+    let mut alphabet = Alphabet::default();
+    maze.alphabet().actions().iter().for_each(|action| {
+        alphabet.intern_action(action);
+    });
+    let mut rng = Seed(10).rng();
+    let mut noisy = |mut z: Trajectory| {
+        for (ao, reward) in z.steps.iter_mut().zip(&mut z.rewards) {
+            let (symbol, noise) = (maze.alphabet().symbol(ao.observation), rng.below(4));
+            let name = format!("walls={}|{column}={noise}", symbol.name);
+            ao.observation = match symbol.terminal {
+                true => alphabet.intern_terminal_observation(&name),
+                false => alphabet.intern_observation(&name),
+            };
+            if column == "bonus" {
+                *reward = Some(noise as f64);
+            }
+        }
+        z
+    };
+    let episodes = domains::sample(&maze, episodes, 13, Seed(3)).map(&mut noisy).collect();
+    Logs::memory(alphabet, episodes)
+}
+
+#[test]
+fn columns_are_spare_if_they_tell_of_nothing_else() {
+    let spare = |logs: &Logs| best(logs).selection.unwrap().columns;
+    let found = spare(&noisy_column(300, "noise")).unwrap();
+    assert_eq!((found.names, found.others), (vec!["noise".to_string()], vec!["walls".to_string()]));
+    assert!(found.gain > 0.0 && found.observations[0] > 3 * found.observations[1], "{:?}", found.observations);
+    assert_eq!(spare(&noisy_column(300, "bonus")), None, "it tells what the reward is");
+}
+
 #[test]
 fn an_observation_is_found_without_its_reward_if_there_is_only_one() {
     let model = best(&rewarded(true)).model;

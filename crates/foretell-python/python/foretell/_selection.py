@@ -95,6 +95,10 @@ class Selection:
     """One of this many episodes was used for the selection."""
     rewards: dict[str, Any] | None = None
     """Whether rewards should be part of observations, if that was considered."""
+    columns: dict[str, Any] | None = None
+    """Columns of observations that help to predict neither the others nor rewards, if there are any:
+    their names, those of the others, the numbers of observations with and without them, and how much
+    better the others are predicted without them, in nats per step."""
     doubling: dict[str, Any] | None = None
     """How much better the predictor with the largest weight is than if it had been fitted to half
     of the logs, if that was tried: its kind, the gain in nats per step and its standard error."""

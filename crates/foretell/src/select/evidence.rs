@@ -54,6 +54,18 @@ impl Evidence {
         self.counted().sum()
     }
 
+    /// The probability of each step that counts under a member.
+    pub(super) fn probabilities(&self, member: usize) -> Vec<f64> {
+        let (logs, mut at) = (&self.logs[member], 0);
+        let mut probabilities = Vec::with_capacity(logs.len());
+        for part in &self.parts {
+            let counted = &logs[at + part.from..at + part.steps];
+            probabilities.extend(counted.iter().map(|log| log.exp().max(f64::MIN_POSITIVE)));
+            at += part.steps;
+        }
+        probabilities
+    }
+
     /// The log-likelihood of each part under one member.
     pub(super) fn scores(&self, logs: &[f64]) -> Vec<f64> {
         let mut at = 0;
@@ -94,9 +106,9 @@ pub(super) enum Fitted<'a> {
 pub(super) enum Target<'a> {
     /// Its observation.
     Symbol,
-    /// Its observation whatever the reward that is part of it. For each symbol: those that differ
-    /// from it by their reward only.
-    WithoutReward(&'a [Vec<usize>]),
+    /// Its observation up to what does not count, such as a reward that is part of it. For each
+    /// symbol: those that are the same, including itself.
+    Class(&'a [Vec<usize>]),
 }
 
 /// The logarithm of the probability that a member gives to each step of the parts.
@@ -132,7 +144,7 @@ fn logs<P: Predict + Track>(
                 }
                 let (p, is_known): (f64, bool) = match target {
                     Target::Symbol => (filter.update(ao), known.observations[ao.observation.index()]),
-                    Target::WithoutReward(same) => {
+                    Target::Class(same) => {
                         let same = &same[ao.observation.index()];
                         let all = filter.probabilities(ao.action);
                         let p = same.iter().map(|&o| all.get(o).copied().unwrap_or(0.0)).sum();

@@ -3,10 +3,11 @@
 
 use rayon::prelude::*;
 
+use super::columns::{SpareColumns, candidates};
 use super::parts::{Fold, Piece, Sample, folds, pieces};
-use super::rewards::{Common, RewardChoice, compare};
+use super::rewards::{Common, RewardChoice, compare, gain};
 use super::stack::{Stack, stack};
-use super::trial::{Setting, Slot, Trial};
+use super::trial::{Setting, Slot, Trial, same_without_reward};
 use super::{SelectParams, Selecting, Selection, Tried};
 use crate::data::{Alphabet, Digest, Trajectory};
 use crate::error::Result;
@@ -110,9 +111,10 @@ impl Family {
     /// better of the two is returned.
     pub(crate) fn select(self, logs: &Logs, progress: &mut dyn FnMut(Selecting)) -> Result<(Family, Finalists)> {
         let folds = self.folds();
-        let trial = self.trial(&folds, progress)?;
-        let Some(before) = common_of(&trial).filter(|_| self.may_observe_rewards()) else {
-            let finalists = self.weigh(trial, progress)?;
+        let trial = self.trial(&self.sample.alphabet, &folds, progress)?;
+        let spare = self.spare_columns(&trial, progress)?;
+        let Some(before) = common_of(&trial, None).filter(|_| self.may_observe_rewards()) else {
+            let finalists = self.weigh(trial, progress)?.sparing(spare);
             return Ok((self, finalists));
         };
         progress(Selecting::Rewards);
@@ -120,20 +122,21 @@ impl Family {
         let params = LearnParams { observe_reward: true, ..params.clone() };
         let observing = Family::read(logs, &Alphabet::observing_rewards(), &params, refine, select)?;
         let folds = observing.folds();
-        let other = observing.trial(&folds, &mut |_| {})?;
-        let choice = common_of(&other).map(|after| compare(&trial.evidence, &before, &after));
+        let other = observing.trial(&observing.sample.alphabet, &folds, &mut |_| {})?;
+        let same = same_without_reward(&observing.sample.alphabet);
+        let choice = common_of(&other, Some(&same)).map(|after| compare(&trial.evidence, &before, &after));
         if choice.as_ref().is_some_and(|choice| choice.observed) {
-            let finalists = observing.weigh(other, progress)?.chosen_by(choice);
+            let finalists = observing.weigh(other, progress)?.chosen_by(choice).sparing(spare);
             return Ok((observing, finalists));
         }
-        let finalists = self.weigh(trial, progress)?.chosen_by(choice);
+        let finalists = self.weigh(trial, progress)?.chosen_by(choice).sparing(spare);
         Ok((self, finalists))
     }
 
     /// The same without another try.
     pub(crate) fn finalists(&self) -> Result<Finalists> {
         let folds = self.folds();
-        self.weigh(self.trial(&folds, &mut |_| {})?, &mut |_| {})
+        self.weigh(self.trial(&self.sample.alphabet, &folds, &mut |_| {})?, &mut |_| {})
     }
 
     /// The parts of the logs that are held out in turn, with the rest of the logs.
@@ -148,14 +151,30 @@ impl Family {
 
     /// The family but for its networks, which are only worth their time where it is decided what is
     /// observed.
-    fn trial<'f>(&'f self, folds: &'f [Fold], progress: &mut dyn FnMut(Selecting)) -> Result<Trial<'f>> {
+    fn trial<'f>(&'f self, alphabet: &Alphabet, folds: &'f [Fold], progress: &mut dyn FnMut(Selecting)) -> Result<Trial<'f>> {
         progress(Selecting::Linear);
-        let mut trial = Trial::new(&self.setting, &self.sample.alphabet, folds)?;
+        let mut trial = Trial::new(&self.setting, alphabet, folds)?;
         if self.setting.fits_states() {
             progress(Selecting::Latent);
             trial.add_states()?;
         }
         Ok(trial)
+    }
+
+    /// The columns of observations that help to predict neither the others nor rewards, if any.
+    fn spare_columns(&self, trial: &Trial<'_>, progress: &mut dyn FnMut(Selecting)) -> Result<Option<SpareColumns>> {
+        let alphabet = &self.sample.alphabet;
+        let is_asked = self.setting.select.only.is_none() && self.setting.fits_states() && !alphabet.observes_rewards();
+        if !is_asked {
+            return Ok(None);
+        }
+        let Some(reduced) = candidates(trial, alphabet)? else { return Ok(None) };
+        progress(Selecting::Columns);
+        let folds = reduced.folds(trial.folds);
+        let without = self.trial(&reduced.alphabet, &folds, &mut |_| {})?;
+        let pair = common_of(trial, Some(&reduced.same)).zip(common_of(&without, None));
+        let compared = pair.map(|(with, without)| gain(&trial.evidence, &without, &with));
+        Ok(compared.filter(|(gain, error)| *gain > -error).map(|(gain, error)| reduced.spare(alphabet, gain, finite(error))))
     }
 
     /// Adds networks, and weighs all members.
@@ -176,7 +195,6 @@ impl Family {
 
     fn report(&self, trial: &Trial<'_>, stack: &Stack) -> Result<Selection> {
         let evidence = &trial.evidence;
-        let finite = |error: f64| error.is_finite().then_some(error);
         let steps = evidence.steps();
         let tried = |(k, &slot): (usize, &Slot)| {
             let scores = evidence.scores(&evidence.logs[k]);
@@ -196,6 +214,7 @@ impl Family {
             memory: stack.memory,
             rank: trial.rank,
             rewards: None,
+            columns: None,
             doubling: largest.map_or(Ok(None), |slot| trial.doubling(slot))?,
             problem: trial.problem(),
             folds: trial.folds.len(),
@@ -274,6 +293,12 @@ impl Family {
 }
 
 impl Finalists {
+    /// Says which columns can be spared.
+    fn sparing(mut self, columns: Option<SpareColumns>) -> Finalists {
+        self.selection.columns = columns;
+        self
+    }
+
     /// Says how it was chosen whether rewards are observed.
     fn chosen_by(mut self, choice: Option<RewardChoice>) -> Finalists {
         self.selection.rewards = choice;
@@ -286,13 +311,18 @@ fn stack_of(trial: &Trial<'_>) -> Stack {
     if trial.evidence.parts.is_empty() { alone(trial.slots.len()) } else { stack(&trial.evidence) }
 }
 
-/// What can be compared with a family that observes rewards; `None` if there are no POMDPs.
-fn common_of(trial: &Trial<'_>) -> Option<Common> {
+/// What can be compared with a family that observes more or less: observations up to those that are
+/// the `same`, and rewards; `None` if there are no POMDPs.
+fn common_of(trial: &Trial<'_>, same: Option<&[Vec<usize>]>) -> Option<Common> {
     if !trial.slots.iter().any(|slot| matches!(slot, Slot::Latent(_))) {
         return None;
     }
     let stack = stack_of(trial);
-    trial.common(&stack, leader(&trial.slots, &stack)?)
+    Some(trial.common(&stack, leader(&trial.slots, &stack)?, same))
+}
+
+fn finite(error: f64) -> Option<f64> {
+    error.is_finite().then_some(error)
 }
 
 /// The weight of the n-th best POMDP.

@@ -8,6 +8,8 @@
 //! 3. The result is the mixture of them that predicts the held-out steps best ([`Mixture`]).
 //! 4. If rewards are not determined by action and observation, all of this is done again with
 //!    rewards as part of observations, and the better of the two is kept.
+//! 5. If some columns of observations help no n-gram to predict the others, the family is fitted
+//!    without them, to say whether they can be spared.
 //!
 //! The effort is a matter of work and not of time, so that results do not depend on the clock.
 //!
@@ -18,12 +20,14 @@ mod evidence;
 mod stack;
 mod rewards;
 mod trial;
+mod columns;
 mod family;
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::{LearnOverrides, MemberKind};
 
+pub use columns::SpareColumns;
 pub(crate) use family::Family;
 pub use rewards::RewardChoice;
 
@@ -68,6 +72,8 @@ pub enum Selecting {
     Recurrent,
     /// Weights are fitted.
     Weights,
+    /// The same is done without columns of observations that may be spare.
+    Columns,
     /// The same is done with rewards as part of observations.
     Rewards,
     /// What was selected is fitted to all logs.
@@ -121,6 +127,8 @@ pub struct Selection {
     pub rank: Option<usize>,
     /// Whether rewards are part of observations, if that was compared.
     pub rewards: Option<RewardChoice>,
+    /// Columns of observations that help to predict neither the others nor rewards.
+    pub columns: Option<SpareColumns>,
     /// What the last doubling of the logs was worth; `None` if that was not tried.
     pub doubling: Option<Doubling>,
     /// Why no linear model was tried, and so no POMDP.

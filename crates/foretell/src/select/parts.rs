@@ -153,6 +153,7 @@ pub(super) struct Fold {
 }
 
 /// Steps to predict, after steps that only update the state.
+#[derive(Clone)]
 pub(super) struct HeldOut {
     pub(super) steps: Vec<ActionObservation>,
     /// What is known of them.

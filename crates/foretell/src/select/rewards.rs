@@ -21,7 +21,7 @@ const NEGLIGIBLE: f64 = 1e-3;
 
 /// Standard errors beyond which a gain is not noise: policies and histories that need rewards are
 /// less convenient, so one is not enough.
-const BEYOND_NOISE: f64 = 2.0;
+pub(super) const BEYOND_NOISE: f64 = 2.0;
 
 /// Whether rewards are observed, and the evidence for it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -85,16 +85,22 @@ impl Common {
     }
 }
 
+/// How much better one family predicts observations and rewards than another, nats per step, and the
+/// standard error of that.
+pub(super) fn gain(evidence: &Evidence, one: &Common, other: &Common) -> (f64, f64) {
+    let variance = other.variance.max(f64::MIN_POSITIVE);
+    let worth = |common: &Common| -> Vec<f64> {
+        common.observations.iter().zip(&common.squares).map(|(log, square)| log - square / (2.0 * variance)).collect()
+    };
+    evidence.difference(&worth(one), &worth(other))
+}
+
 /// Whether rewards are observed: the family that does is better beyond noise, or is not worse and
 /// rewards tell about states.
 pub(super) fn compare(evidence: &Evidence, plain: &Common, observed: &Common) -> RewardChoice {
     let steps = evidence.steps() as f64;
     let mean = |squares: &[f64]| squares.iter().sum::<f64>() / steps;
-    let variance = plain.variance.max(f64::MIN_POSITIVE);
-    let worth = |common: &Common| -> Vec<f64> {
-        common.observations.iter().zip(&common.squares).map(|(log, square)| log - square / (2.0 * variance)).collect()
-    };
-    let (gain, error) = evidence.difference(&worth(observed), &worth(plain));
+    let (gain, error) = gain(evidence, observed, plain);
     RewardChoice {
         observed: gain > (BEYOND_NOISE * error).max(NEGLIGIBLE) || plain.tell_of_states && gain > -error,
         gain,

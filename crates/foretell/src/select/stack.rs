@@ -5,9 +5,12 @@
 //! λ = 0, and its gradient in ln w_k is Σ_t (r_tk − π_tk), where π_t are the weights at step t and
 //! r_tk ∝ π_tk p_tk. Each round multiplies w_k by Σ_t r_tk / Σ_t π_tk, which is EM for λ = 0.
 
+use std::borrow::Cow;
+
 use rayon::prelude::*;
 
 use super::evidence::{Evidence, Part};
+use crate::math::dot8;
 
 /// Most rounds of the multiplicative updates.
 const ROUNDS: usize = 60;
@@ -21,6 +24,9 @@ const NEGLIGIBLE: f64 = 1e-3;
 const ROUNDING: f64 = 1e-5;
 /// A probability below this counts as this much evidence against a member.
 const LEAST_PROBABILITY: f64 = 1e-12;
+
+/// The inverse of a smaller number is not finite.
+const LEAST_SUM: f64 = 1e-300;
 
 /// A mixture of some of the members.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,8 +43,10 @@ pub(super) struct Stack {
 /// constant weights, among those that are as good as any up to one standard error (and a negligible
 /// difference).
 pub(super) fn stack(evidence: &Evidence) -> Stack {
-    let best = smallest(evidence);
-    let alone = (0..evidence.members()).into_par_iter().map(|k| fitted(evidence, &[k], 0.0)).collect::<Vec<_>>();
+    let probabilities: Vec<Vec<f64>> = (0..evidence.members()).into_par_iter().map(|k| evidence.probabilities(k)).collect();
+    let fitted = |members: &[usize], memory: f64| fitted(evidence, &probabilities, members, memory);
+    let best = smallest(evidence, &fitted);
+    let alone = (0..evidence.members()).into_par_iter().map(|k| fitted(&[k], 0.0)).collect::<Vec<_>>();
     alone.into_iter().find(|alone| is_as_good(evidence, alone, &best)).unwrap_or(best)
 }
 
@@ -49,10 +57,10 @@ fn is_as_good(evidence: &Evidence, mixture: &Stack, other: &Stack) -> bool {
 }
 
 /// The mixture that is left after members were dropped whose loss does not matter.
-fn smallest(evidence: &Evidence) -> Stack {
+fn smallest(evidence: &Evidence, fitted: &(impl Fn(&[usize], f64) -> Stack + Sync)) -> Stack {
     let all: Vec<usize> = (0..evidence.members()).collect();
-    let mut best = fitted(evidence, &all, 0.0);
-    let others: Vec<Stack> = MEMORIES[1..].par_iter().map(|&memory| fitted(evidence, &all, memory)).collect();
+    let mut best = fitted(&all, 0.0);
+    let others: Vec<Stack> = MEMORIES[1..].par_iter().map(|&memory| fitted(&all, memory)).collect();
     for other in others {
         let (gain, error) = evidence.difference(&other.scores, &best.scores);
         if gain > error.max(NEGLIGIBLE) {
@@ -64,7 +72,7 @@ fn smallest(evidence: &Evidence) -> Stack {
         // The member whose loss costs least; among equals the most complex one, which is last.
         let without = |&k: &usize| {
             let rest: Vec<usize> = members.iter().copied().filter(|&other| other != k).collect();
-            let stack = fitted(evidence, &rest, best.memory);
+            let stack = fitted(&rest, best.memory);
             (evidence.difference(&best.scores, &stack.scores).0, rest, stack)
         };
         let tried: Vec<_> = members.par_iter().rev().map(without).collect();
@@ -84,7 +92,7 @@ impl Stack {
     /// follow the evidence as before.
     pub(super) fn scores_of(&self, evidence: &Evidence, logs: &[Vec<f64>]) -> Vec<f64> {
         let members: Vec<usize> = (0..evidence.members()).filter(|&k| self.weights[k] > 0.0).collect();
-        let (factors, _) = table(evidence, &members, self.memory);
+        let factors = factors(evidence, &members, self.memory);
         let (mut factors, mut at) = (factors.chunks_exact(members.len()), 0);
         let mut score = |part: &Part| {
             let steps = at + part.from..at + part.steps;
@@ -101,45 +109,88 @@ impl Stack {
     }
 }
 
-/// The best weights of some members for a given λ.
-fn fitted(evidence: &Evidence, members: &[usize], memory: f64) -> Stack {
+/// The best weights of some members for a given λ; `probabilities` are those of all members.
+fn fitted(evidence: &Evidence, probabilities: &[Vec<f64>], members: &[usize], memory: f64) -> Stack {
+    let columns = Columns::of(evidence, probabilities, members, memory);
     let k = members.len();
-    let (factors, probabilities) = table(evidence, members, memory);
     let mut weights = vec![1.0 / k as f64; k];
     for _ in 0..if k > 1 { ROUNDS } else { 0 } {
-        let (mut expected, mut prior) = (vec![0.0; k], vec![0.0; k]);
-        for (factors, p) in factors.chunks_exact(k).zip(probabilities.chunks_exact(k)) {
-            let total: f64 = weights.iter().zip(factors).map(|(w, f)| w * f).sum();
-            let given: f64 = weights.iter().zip(factors).zip(p).map(|((w, f), p)| w * f * p).sum();
-            for i in 0..k {
-                let weight = weights[i] * factors[i];
-                expected[i] += weight * p[i] / given;
-                prior[i] += weight / total;
-            }
-        }
-        let mut next: Vec<f64> = (0..k).map(|i| if prior[i] > 0.0 { weights[i] * expected[i] / prior[i] } else { 0.0 }).collect();
-        let total: f64 = next.iter().sum();
-        next.iter_mut().for_each(|weight| *weight /= total);
+        let next = columns.next(&weights);
         let change = weights.iter().zip(&next).map(|(x, y)| (x - y).abs()).fold(0.0, f64::max);
         weights = next;
         if change < LEAST_CHANGE {
             break;
         }
     }
-    let mut steps = factors.chunks_exact(k).zip(probabilities.chunks_exact(k)).map(|(factors, p)| {
-        let total: f64 = weights.iter().zip(factors).map(|(w, f)| w * f).sum();
-        let given: f64 = weights.iter().zip(factors).zip(p).map(|((w, f), p)| w * f * p).sum();
-        (given / total).max(f64::MIN_POSITIVE).ln()
-    });
+    let mut steps = columns.predicted(&weights).into_iter().map(|p| p.max(f64::MIN_POSITIVE).ln());
     let scores = evidence.parts.iter().map(|part| steps.by_ref().take(part.steps - part.from).sum()).collect();
     let mut of_all = vec![0.0; evidence.members()];
     members.iter().zip(weights).for_each(|(&member, weight)| of_all[member] = weight);
     Stack { weights: of_all, memory, scores }
 }
 
-/// For each step that counts and each member: e^{s_tk}, scaled by its largest, and p_tk.
-fn table(evidence: &Evidence, members: &[usize], memory: f64) -> (Vec<f64>, Vec<f64>) {
-    let (mut factors, mut probabilities) = (Vec::new(), Vec::new());
+/// For each member and each step that counts: e^{s_tk}, scaled by its largest, and e^{s_tk} p_tk.
+struct Columns<'p> {
+    /// Empty if all factors are 1, which they are for λ = 0.
+    factors: Vec<Cow<'p, [f64]>>,
+    products: Vec<Cow<'p, [f64]>>,
+}
+
+impl<'p> Columns<'p> {
+    fn of(evidence: &Evidence, probabilities: &'p [Vec<f64>], members: &[usize], memory: f64) -> Columns<'p> {
+        let of_members = members.iter().map(|&k| &probabilities[k][..]);
+        if memory == 0.0 {
+            return Columns { factors: Vec::new(), products: of_members.map(Cow::from).collect() };
+        }
+        let rows = factors(evidence, members, memory);
+        let k = members.len();
+        let factors: Vec<Vec<f64>> = (0..k).map(|i| rows.iter().skip(i).step_by(k).copied().collect()).collect();
+        let product = |(p, factors): (&[f64], &Vec<f64>)| p.iter().zip(factors).map(|(p, factor)| p * factor).collect();
+        let products = of_members.zip(&factors).map(product).map(Cow::Owned).collect();
+        Columns { factors: factors.into_iter().map(Cow::Owned).collect(), products }
+    }
+
+    /// The weights after a round of the multiplicative updates.
+    fn next(&self, weights: &[f64]) -> Vec<f64> {
+        let shares = |columns: &[Cow<'_, [f64]>]| -> Vec<f64> {
+            let inverse: Vec<f64> = combined(columns, weights).iter().map(|sum| sum.max(LEAST_SUM).recip()).collect();
+            columns.iter().map(|column| dot8(column, &inverse)).collect()
+        };
+        let expected = shares(&self.products);
+        let next: Vec<f64> = match self.factors.is_empty() {
+            true => weights.iter().zip(&expected).map(|(w, expected)| w * expected).collect(),
+            false => {
+                let ratio = |(expected, prior): (f64, f64)| if prior > 0.0 { expected / prior } else { 0.0 };
+                let ratios = expected.into_iter().zip(shares(&self.factors)).map(ratio);
+                weights.iter().zip(ratios).map(|(w, ratio)| w * ratio).collect()
+            }
+        };
+        let total: f64 = next.iter().sum();
+        next.into_iter().map(|weight| weight / total).collect()
+    }
+
+    /// The probability of each step.
+    fn predicted(&self, weights: &[f64]) -> Vec<f64> {
+        let mut given = combined(&self.products, weights);
+        if !self.factors.is_empty() {
+            given.iter_mut().zip(combined(&self.factors, weights)).for_each(|(p, total)| *p /= total);
+        }
+        given
+    }
+}
+
+/// Σ_k w_k x_k for columns x_k.
+fn combined(columns: &[Cow<'_, [f64]>], weights: &[f64]) -> Vec<f64> {
+    let mut sum = vec![0.0; columns.first().map_or(0, |column| column.len())];
+    for (column, weight) in columns.iter().zip(weights) {
+        sum.iter_mut().zip(column.iter()).for_each(|(sum, x)| *sum += weight * x);
+    }
+    sum
+}
+
+/// For each step that counts and each member: e^{s_tk}, scaled by its largest.
+fn factors(evidence: &Evidence, members: &[usize], memory: f64) -> Vec<f64> {
+    let mut factors = Vec::new();
     let mut at = 0;
     for part in &evidence.parts {
         let mut sums = vec![0.0; members.len()];
@@ -147,7 +198,6 @@ fn table(evidence: &Evidence, members: &[usize], memory: f64) -> (Vec<f64>, Vec<
             if t >= at + part.from {
                 let most = sums.iter().copied().fold(f64::NEG_INFINITY, f64::max);
                 factors.extend(sums.iter().map(|s| (s - most).exp()));
-                probabilities.extend(members.iter().map(|&k| evidence.logs[k][t].exp().max(f64::MIN_POSITIVE)));
             }
             for (sum, &k) in sums.iter_mut().zip(members) {
                 *sum = memory * (*sum + evidence.logs[k][t].max(LEAST_PROBABILITY.ln()));
@@ -155,7 +205,7 @@ fn table(evidence: &Evidence, members: &[usize], memory: f64) -> (Vec<f64>, Vec<
         }
         at += part.steps;
     }
-    (factors, probabilities)
+    factors
 }
 
 #[cfg(test)]
@@ -172,6 +222,10 @@ mod tests {
             }
         }
         Evidence { parts: vec![Part { steps, from: 0, counted: steps }; parts], logs }
+    }
+
+    fn probabilities(evidence: &Evidence) -> Vec<Vec<f64>> {
+        (0..evidence.members()).map(|k| evidence.probabilities(k)).collect()
     }
 
     #[test]
@@ -194,7 +248,7 @@ mod tests {
         let nats = |stack: &Stack| stack.scores.iter().sum::<f64>() / 4000.0;
         // The Bayesian mixture: ½(.8ⁿ + .2ⁿ), closed form.
         let exact = (0.5 * (0.8f64.powi(20) + 0.2f64.powi(20))).ln() / 20.0;
-        assert!((nats(&fitted(&evidence, &[0, 1], 1.0)) - exact).abs() < 1e-12);
+        assert!((nats(&fitted(&evidence, &probabilities(&evidence), &[0, 1], 1.0)) - exact).abs() < 1e-12);
         let found = stack(&evidence);
         assert!(found.memory > 0.9 && nats(&found) > exact - NEGLIGIBLE, "{found:?}");
     }
@@ -226,7 +280,7 @@ mod tests {
     fn scores_of_the_same_predictions_are_the_same() {
         let evidence = evidence(50, 20, 2, |i, _, k| if i % 2 == k { 0.8 } else { 0.3 });
         for memory in [0.0, 0.9] {
-            let stack = fitted(&evidence, &[0, 1], memory);
+            let stack = fitted(&evidence, &probabilities(&evidence), &[0, 1], memory);
             let again = stack.scores_of(&evidence, &evidence.logs);
             assert!(stack.scores.iter().zip(&again).all(|(x, y)| (x - y).abs() < 1e-12));
         }

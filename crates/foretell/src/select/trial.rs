@@ -188,24 +188,40 @@ pub(super) struct Trial<'f> {
 impl<'f> Trial<'f> {
     /// N-grams, and linear models of the rank that predicts best.
     pub(super) fn new(setting: &'f Setting, alphabet: &Alphabet, folds: &'f [Fold]) -> Result<Trial<'f>> {
-        let rank = *setting.ranks().last().expect("there is a rank");
-        let params = LearnParams { rank, ..setting.params.clone() };
         let learn = match setting.select.only {
             Some(MemberKind::NGram | MemberKind::Recurrent) => Learn::Counts,
             _ => Learn::Linear,
         };
+        let mut trial = Trial::without_members(setting, alphabet, folds, learn)?;
+        trial.ngrams().for_each(|slot| trial.add(slot));
+        trial.add_linear();
+        Ok(trial)
+    }
+
+    /// N-grams of other episodes.
+    pub(super) fn counted<'g>(&self, alphabet: &Alphabet, folds: &'g [Fold]) -> Result<Trial<'g>>
+    where
+        'f: 'g,
+    {
+        Trial::without_members(self.setting, alphabet, folds, Learn::Counts)
+    }
+
+    /// What n-grams, and perhaps linear models, are made of.
+    fn without_members(setting: &'f Setting, alphabet: &Alphabet, folds: &'f [Fold], learn: Learn) -> Result<Trial<'f>> {
+        let rank = *setting.ranks().last().expect("there is a rank");
+        let params = LearnParams { rank, ..setting.params.clone() };
         let fit = |fold: &Fold| -> Result<FoldFits> {
             let learned = LearnedRanks::of(alphabet, &fold.training, &params, learn)?;
             Ok(FoldFits { model: learned.ngram(), learned, states: Vec::new(), pomdps: Vec::new(), networks: Vec::new() })
         };
         let fits = folds.par_iter().map(fit).collect::<Result<Vec<_>>>()?;
         let evidence = Evidence::of_parts(folds.iter().flat_map(|fold| &fold.held_out));
-        let mut trial = Trial { setting, folds, fits, slots: Vec::new(), evidence, rank: None, layout: None };
-        for length in 0..=params.ngram_length {
-            trial.add(Slot::NGram(length));
-        }
-        trial.add_linear();
-        Ok(trial)
+        Ok(Trial { setting, folds, fits, slots: Vec::new(), evidence, rank: None, layout: None })
+    }
+
+    /// The n-grams.
+    pub(super) fn ngrams(&self) -> impl Iterator<Item = Slot> + use<> {
+        (0..=self.setting.params.ngram_length).map(Slot::NGram)
     }
 
     fn add(&mut self, slot: Slot) {
@@ -215,7 +231,7 @@ impl<'f> Trial<'f> {
     }
 
     /// The logarithm of the probability that a predictor gives to each held-out step.
-    fn log_probabilities(&self, slot: Slot, target: Target<'_>) -> Vec<f64> {
+    pub(super) fn log_probabilities(&self, slot: Slot, target: Target<'_>) -> Vec<f64> {
         let of_fold = |(fits, fold): (&FoldFits, &Fold)| {
             let fitted = match slot {
                 Slot::NGram(length) => Fitted::NGram(length),
@@ -346,25 +362,22 @@ impl<'f> Trial<'f> {
         Ok(())
     }
 
-    /// What a mixture and its POMDP `leader` say about observations without their rewards, and
-    /// about rewards.
-    pub(super) fn common(&self, stack: &Stack, leader: usize) -> Option<Common> {
-        let alphabet = self.fits.first()?.model.alphabet();
-        let observations = match alphabet.observes_rewards() {
-            true => {
-                let same = same_without_reward(alphabet);
+    /// What a mixture and its POMDP `leader` say about observations, up to those that are the `same`,
+    /// and about rewards.
+    pub(super) fn common(&self, stack: &Stack, leader: usize, same: Option<&[Vec<usize>]>) -> Common {
+        let observations = match same {
+            Some(same) => {
                 let weighted = self.slots.iter().zip(&stack.weights).filter(|(_, weight)| **weight > 0.0);
-                let logs: Vec<_> =
-                    weighted.map(|(slot, _)| self.log_probabilities(*slot, Target::WithoutReward(&same))).collect();
+                let logs: Vec<_> = weighted.map(|(slot, _)| self.log_probabilities(*slot, Target::Class(same))).collect();
                 stack.scores_of(&self.evidence, &logs)
             }
-            false => stack.scores.clone(),
+            None => stack.scores.clone(),
         };
         let by_states = |(fits, fold): (&FoldFits, &Fold)| expected_rewards(&fits.pomdps[leader], &fold.held_out);
         let by_states: Vec<f64> = self.fits.iter().zip(self.folds).flat_map(by_states).collect();
         let by_actions: Vec<f64> = self.folds.iter().flat_map(mean_rewards).collect();
         let rewards: Vec<&[Option<f64>]> = self.folds.iter().flat_map(|fold| &fold.held_out).map(|z| &z.rewards[..]).collect();
-        Some(Common::new(&self.evidence, observations, [&by_states, &by_actions], &rewards))
+        Common::new(&self.evidence, observations, [&by_states, &by_actions], &rewards)
     }
 
     /// How much better a predictor is than if it had been fitted to half of the logs: the gain in
@@ -453,7 +466,7 @@ fn best_layout(folds: &[Refinement<'_>]) -> Option<StateLayout> {
 }
 
 /// For each symbol those that differ from it by their reward only, including itself.
-fn same_without_reward(alphabet: &Alphabet) -> Vec<Vec<usize>> {
+pub(super) fn same_without_reward(alphabet: &Alphabet) -> Vec<Vec<usize>> {
     let plain = alphabet.without_rewards();
     let same = |one: &ObservationSymbol| (0..plain.len()).filter(|&other| plain[other] == *one).collect();
     plain.iter().map(same).collect()

@@ -1,7 +1,7 @@
 //! What was selected, in words.
 
 use foretell::model::MemberKind;
-use foretell::select::{Doubling, RewardChoice, Tried};
+use foretell::select::{Doubling, RewardChoice, SpareColumns, Tried};
 use foretell::{Effort, Model, Selection};
 
 use crate::report::{self, percent, plural};
@@ -32,6 +32,9 @@ pub fn say(selection: &Selection) -> anyhow::Result<()> {
     report::say(format!("  chosen     {}", chosen(selection, nats)))?;
     if let Some(choice) = &selection.rewards {
         report::say(format!("  rewards    {}", rewards(choice)))?;
+    }
+    if let Some(spare) = &selection.columns {
+        report::say(format!("  columns    {}", columns(spare)))?;
     }
     if let Some(doubling) = &selection.doubling {
         report::say(format!("  more logs  {}", doubled(doubling)))?;
@@ -110,6 +113,19 @@ fn rewards(choice: &RewardChoice) -> String {
         true => format!("observed: {evidence}; --observe-reward=false leaves them out of observations"),
         false => format!("not observed: observing them gains {evidence}"),
     }
+}
+
+/// Columns that can be spared, and how to leave them out.
+fn columns(spare: &SpareColumns) -> String {
+    let SpareColumns { names, others, observations: [with, without], gain, error } = spare;
+    let (verb, them) = if names.len() == 1 { ("helps", "it") } else { ("help", "them") };
+    let error = error.map_or(String::new(), |error| format!(" ± {error:.4}"));
+    format!(
+        "{} {verb} to predict neither other columns nor rewards ({gain:+.4}{error} nats per held-out step without {them}); if you do \
+         not want {them} predicted, --observation {} leaves {without} instead of {with} observations",
+        names.join(", "),
+        others.join(",")
+    )
 }
 
 /// What more logs may be worth.
