@@ -285,7 +285,8 @@ fn one_episode_gives_no_interval() {
     folder.ok(&["plan", "model.safetensors", "one.csv", "-o", "policy.safetensors", "--rounds", "3"]);
     let evaluate = ["evaluate", "policy.safetensors", "--logs", "one.csv", "--episodes", "20"];
     let said = folder.ok(&evaluate);
-    assert!(said.contains("n/a: one episode") && said.contains("no interval") && !said.contains("± 0.0000"), "{said}");
+    // the behaviour policy and fitted-Q; there are several rollouts
+    assert!(said.matches("n/a: one episode").count() == 2 && said.contains("no interval"), "{said}");
     let json = parsed(&folder.ok(&[&evaluate[..], &["--json"]].concat()));
     let null = |at: &str| json.pointer(at).unwrap().is_null();
     assert!(["/fitted_q/ci95", "/logged/ci95", "/logged/discounted_ci95", "/agree"].iter().all(|at| null(at)), "{json}");

@@ -132,7 +132,7 @@ fn broken(name: &str, error: &dyn std::fmt::Display) -> Error {
 mod tests {
     use std::sync::Arc;
 
-    use arrow_array::builder::{Int32Builder, ListBuilder};
+    use arrow_array::builder::{Float64Builder, ListBuilder};
     use arrow_array::types::{Int32Type, UInt8Type};
     use arrow_array::{
         Array, ArrayRef, BooleanArray, DictionaryArray, Float32Array, Float64Array, Int8Array, Int64Array, LargeStringArray,
@@ -191,8 +191,8 @@ mod tests {
 
     #[test]
     fn a_column_that_cannot_be_a_name_is_an_error() {
-        let mut list = ListBuilder::new(Int32Builder::new());
-        list.append_value([Some(1), Some(2)]);
+        let mut list = ListBuilder::new(Float64Builder::new());
+        list.append_value([Some(1.5), Some(2.0)]);
         let columns: [(ArrayRef, &str); 2] = [
             (Arc::new(Float64Array::from(vec![1.0, 0.5])), "row 2: observation 0.5 is not a whole number"),
             (Arc::new(list.finish()), "has the type"),
