@@ -399,7 +399,7 @@ mod tests {
             past.observe(ActionObservation::new(a % 3, 5));
             assert_eq!(kept(&past), [7, 5]);
         }
-        past.observe(ActionObservation { action: crate::data::Action(0), observation: crate::data::Observation::MISSING });
+        past.observe(ActionObservation { action: Action(0), observation: Observation::MISSING });
         past.observe(ActionObservation::new(1, 5));
         assert_eq!(kept(&past), [7, 5], "what is missing is no change");
         past.observe(ActionObservation::new(0, 6));
@@ -412,7 +412,7 @@ mod tests {
         let seen = ["on(0)", "sign(0)", "on(-0.1)"].map(|name| alphabet.intern_observation(name));
         let mut past = RecentPast::of(Recent::Changes(3), Recent::Changes(3).plain(&alphabet));
         for i in [1, 0, 2, 0, 2] {
-            past.observe(ActionObservation { action: crate::data::Action(0), observation: seen[i] });
+            past.observe(ActionObservation { action: Action(0), observation: seen[i] });
         }
         let kept: Vec<Observation> = past.steps.iter().map(|ao| ao.observation).collect();
         assert_eq!(kept, [seen[1], seen[0]]);
