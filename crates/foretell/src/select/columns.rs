@@ -89,7 +89,10 @@ impl Reduced {
 
     /// The same parts of the logs.
     pub(super) fn folds(&self, folds: &[Fold]) -> Vec<Fold> {
-        let held_out = |z: &HeldOut| HeldOut { steps: z.steps.iter().map(|ao| self.step(*ao)).collect(), ..z.clone() };
+        let held_out = |z: &HeldOut| {
+            let steps = z.steps.iter().map(|ao| self.step(*ao)).collect();
+            HeldOut { steps, about: self.about(&z.about), ..z.clone() }
+        };
         let fold = |fold: &Fold| Fold {
             training: fold.training.iter().map(|z| self.trajectory(z)).collect(),
             held_out: fold.held_out.iter().map(held_out).collect(),
