@@ -4,6 +4,7 @@
 mod experience;
 mod fitted_q;
 mod memory;
+mod choices;
 mod tree_q;
 mod window;
 mod q;
@@ -15,6 +16,7 @@ mod planner;
 mod support;
 mod file;
 
+pub use choices::Choices;
 pub use experience::{States, Step, Steps};
 pub use fitted_q::{Approximator, FittedQ, Round};
 pub use greedy::{Greedy, GreedyOnTrees};
@@ -22,6 +24,6 @@ pub use memory::{LastObservations, WithLast};
 pub use planner::{Plan, PlanOverrides, PlanParams, Planner, Regressor, StateKind, only_reward, plan, plan_on};
 pub use support::Support;
 pub use translated::Translated;
+pub(crate) use tree_q::{AtOwnTime, Following, LANES, Lanes};
 pub use tree_q::{Ensembles, Structure, TreeFit, TreeQ};
-pub(crate) use tree_q::{Following, LANES};
 pub use window::{Recent, RecentPast, WindowFit, WindowPolicy, WindowQ};
