@@ -9,7 +9,7 @@ use super::estimators::{Estimated, Estimator, Evidence};
 use super::replan::{CrossFitted, replanned};
 use super::rollouts::Rollouts;
 use super::target::Target;
-use super::value::{Along, LEAST_EFFECTIVE, Part, Prepared, ValueParams, across_folds, combined, error_after, value_after};
+use super::value::{Along, Part, Prepared, ValueParams, across_folds, combined, error_after, least_effective, value_after};
 use super::verdict::{Comparison, compared};
 use crate::data::{Alphabet, LearnedFrom, Trajectory};
 use crate::error::{Error, Result};
@@ -308,7 +308,7 @@ fn agree(estimates: &[Estimated], deciding: &Estimated) -> Option<bool> {
 /// How much the logs say about the policy.
 fn support(evidence: &Evidence, alongs: &[&Along]) -> Support {
     let (overlap, n) = (evidence.overlap(), evidence.len() as f64);
-    let weighted_steps = evidence.supported(LEAST_EFFECTIVE);
+    let weighted_steps = evidence.supported(least_effective(evidence));
     let last = overlap.get(weighted_steps.saturating_sub(1)).copied().unwrap_or_default();
     let share = |along: &Along| along.evidence.len() as f64 / n;
     let by_horizon: Vec<f64> =
@@ -344,7 +344,7 @@ fn distribution(evidence: &Evidence) -> Option<Distribution> {
     let mut returns = evidence.weighted_returns();
     let (sum, squares) = returns.iter().fold((0.0, 0.0), |(sum, squares), (_, w)| (sum + w, squares + w * w));
     let effective = if squares > 0.0 { sum * sum / squares } else { 0.0 };
-    if effective < LEAST_EFFECTIVE {
+    if effective < least_effective(evidence) {
         return None;
     }
     returns.sort_unstable_by(|x, y| x.0.total_cmp(&y.0));

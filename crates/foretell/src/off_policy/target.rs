@@ -67,12 +67,12 @@ impl<'p> Target<'p> {
         }
     }
 
-    /// π(a | h) along the episodes. `first` is the action of first steps that nobody chooses.
+    /// π(a | h) along the episodes; `behaviour` is needed for what was logged. `first` is the action of first steps that nobody chooses.
     pub(super) fn choices(
         &self,
         steps: &Steps,
         episodes: &[Trajectory],
-        behaviour: &Behaviour,
+        behaviour: Option<&Behaviour>,
         first: Option<Action>,
     ) -> Choices {
         let all = |a: Action| vec![a; steps.rows()];
@@ -87,7 +87,7 @@ impl<'p> Target<'p> {
         let choices = match self.policy {
             TargetPolicy::Plan(_) | TargetPolicy::Always(_) => Choices::given(steps, &given),
             TargetPolicy::Uniform => Choices::uniform(steps),
-            TargetPolicy::Logged => behaviour.choices().clone(),
+            TargetPolicy::Logged => behaviour.map_or_else(|| Choices::uniform(steps), |behaviour| behaviour.choices().clone()),
         };
         choices.exploring(steps, self.epsilon)
     }

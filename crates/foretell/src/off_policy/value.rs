@@ -12,9 +12,14 @@ use crate::math::{Mean, t_quantile};
 use crate::plan::{Choices, Plan, PlanParams, Steps};
 use crate::rng::Seed;
 
-/// Weights worth fewer episodes than this say next to nothing: the weighted doubly robust estimate
-/// is not corrected by them.
-pub(super) const LEAST_EFFECTIVE: f64 = 10.0;
+/// Weights worth fewer episodes than this, or than half of them, say next to nothing: the weighted
+/// doubly robust estimate is not corrected by them.
+const LEAST_EFFECTIVE: f64 = 10.0;
+
+/// The effective number of episodes up to which weights are used.
+pub(super) fn least_effective(evidence: &Evidence) -> f64 {
+    LEAST_EFFECTIVE.min(0.5 * evidence.len() as f64)
+}
 
 /// How the value of a policy is estimated.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -153,8 +158,9 @@ impl Along {
     ) -> Result<Along> {
         let steps = Steps::of(alphabet, &with_rewards(episodes))?;
         let states = target.states(alphabet, episodes);
-        let behaviour = Behaviour::of(&steps, episodes, None, params.seed)?;
-        let choices = target.choices(&steps, episodes, &behaviour, params.first);
+        let is_asked = matches!(target.policy, TargetPolicy::Logged);
+        let behaviour = is_asked.then(|| Behaviour::of(&steps, episodes, None, params.seed)).transpose()?;
+        let choices = target.choices(&steps, episodes, behaviour.as_ref(), params.first);
         check_support(alphabet, &steps, &choices)?;
         let is_known: Vec<bool> = episodes.iter().flat_map(|z| z.rewards.iter().map(Option::is_some)).collect();
         let trees = target.plan().map_or_else(PlanParams::default, |plan| plan.params().clone()).tree_params();
@@ -172,7 +178,9 @@ impl Along {
             seed: params.seed,
         };
         let fitted = task.run()?;
-        let chosen = steps.list().iter().filter(|step| params.offset() == 0 || !steps.starts().contains(&step.row));
+        let mut is_given = vec![false; steps.rows()];
+        steps.starts().iter().filter(|_| params.offset() > 0).for_each(|&row| is_given[row] = true);
+        let chosen = steps.list().iter().filter(|step| !is_given[step.row]);
         let same: Mean = chosen.map(|step| choices.of(step.row)[step.action.index()]).collect();
         let weighted = weighted(target, episodes, &steps, &choices, &fitted, params.offset());
         let evidence = Evidence::new(weighted, horizon, params.discount);
@@ -301,7 +309,7 @@ pub(super) fn across_folds(
 /// error of Q̂ where it is not corrected.
 pub(super) fn combined(parts: &[Part], params: &ValueParams) -> Bounded {
     let evidence = Evidence::pooled(parts.iter().map(|part| part.along.evidence.clone()).collect()).expect("there are episodes");
-    let until = evidence.supported(LEAST_EFFECTIVE);
+    let until = evidence.supported(least_effective(&evidence));
     let estimate = evidence.bounded(Estimator::Wdr, until, params.bound, params.level, params.seed);
     let estimate = estimate.expect("it weights episodes");
     let (error, half) = error_after(parts, until, params.level);

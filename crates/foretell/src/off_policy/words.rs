@@ -82,7 +82,7 @@ impl LogValue {
             let part = support.unsupported_share.map_or(String::new(), |share| format!(", {} of it", percent(share)));
             notes.push(format!(
                 "The policy takes the logged action with probability {same} on average; {} of the logged steps are reached by its actions. \
-                 From step {} on, the weights are worth fewer than ten episodes: that part of the value ({:.4}{part}) rests on Q̂ or the model \
+                 From step {} on, the weights are worth fewer than ten episodes, or than half of them: that part of the value ({:.4}{part}) rests on Q̂ or the model \
                  alone, not on episodes that did the same; pdis and snpdis cannot see it.",
                 percent(support.steps),
                 support.weighted_steps + 1,
