@@ -191,7 +191,7 @@ fn policies_are_not_judged_by_the_logs_they_were_planned_on() {
         Trajectory { steps, rewards, action_probabilities: vec![0.125; 3], end: End::Truncated, about: Default::default() }
     };
     let logs = Logs::memory(alphabet, (0..600).map(|_| episode()).collect());
-    let model = learn(&logs, &LearnParams { rank: 5, ..LearnParams::default() }).unwrap();
+    let model = learn(&logs, &LearnParams { rank: 5, max_test_length: 1, ..LearnParams::default() }).unwrap();
     let episodes = over(&logs, model.alphabet());
     let params = PlanParams { discount: 1.0, rounds: 3, ..PlanParams::default() };
     let make = |episodes: &[Trajectory]| plan_on(&model, episodes, &params, &mut |_| {});
@@ -276,7 +276,7 @@ fn intervals_contain_the_value_about_as_often_as_they_say() {
         (0..300).map(|_| episode()).collect()
     };
     let training = Logs::memory(alphabet, logs(1000).into_iter().chain(logs(1001)).chain(logs(1002)).collect());
-    let model = learn(&training, &LearnParams::default()).unwrap();
+    let model = learn(&training, &LearnParams { max_test_length: 1, ..LearnParams::default() }).unwrap();
     let params = PlanParams { discount: 1.0, rounds: 2, ..PlanParams::default() };
     let plan = plan_on(&model, &over(&training, model.alphabet()), &params, &mut |_| {}).unwrap();
     let value = ValueParams { discount: 1.0, first: Some(Action(0)), max_steps: Some(1), ..test().value };

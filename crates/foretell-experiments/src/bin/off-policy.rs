@@ -14,7 +14,7 @@ use foretell::plan::plan_on;
 use foretell::system::Exploring;
 use foretell::{
     Action, ActionObservation, Domain, End, LearnParams, Logs, Mean, OffPolicy, Plan, PlanParams, Policy, Recipe, RefineParams,
-    Returns, Rng, Seed, Track, Trajectory, Uniform, ValueParams, domains, learn,
+    Returns, Rng, Seed, Trajectory, Uniform, ValueParams, domains, learn,
 };
 use foretell_experiments::{Arguments, Pieces};
 use serde::{Deserialize, Serialize};
@@ -171,7 +171,7 @@ fn bandit() -> anyhow::Result<System> {
         alphabet.intern_observation(name);
     }
     let logs = Logs::memory(alphabet.clone(), pulls(PLANNED, Seed(7)));
-    let model = learn(&logs, &LearnParams::default())?;
+    let model = learn(&logs, &LearnParams { max_test_length: 1, ..LearnParams::default() })?;
     let params = PlanParams { discount: 1.0, rounds: 2, ..PlanParams::default() };
     let plan = plan_on(&model, &logs.episodes_for(model.alphabet(), "model")?, &params, &mut |_| {})?;
     let earned = |context: usize| {

@@ -29,7 +29,8 @@ pub(super) fn replanned(plan: &Plan, training: &[Trajectory]) -> Result<(Plan, b
     let is_solved = !matches!(plan.params().planner, Planner::FittedQ | Planner::Auto);
     let anew = |model: Option<&Model>| {
         // Rewards are part of the alphabet's symbols already, if they were observed.
-        let given = model.map_or_else(LearnParams::default, |model| model.params().clone());
+        let given =
+            model.map_or_else(|| LearnParams { max_test_length: 1, ..LearnParams::default() }, |model| model.params().clone());
         let params = LearnParams { observe_reward: false, ..given };
         let logs = Logs::memory(plan.alphabet().clone(), training.to_vec());
         let linear = learn(&logs, &params)?;
