@@ -375,7 +375,8 @@ fn estimators_agree_with_those_of_others_on_the_same_numbers() {
         assert_eq!(estimates.len(), 4);
         for (estimator, theirs) in estimates {
             let ours = evidence.estimate(estimator, steps).unwrap().0;
-            assert!((ours - theirs).abs() < 1e-12 * theirs.abs().max(1.0), "{estimator:?}: {ours}, {theirs}");
+            // SCOPE-RL adds 1e-10 to sums of weights.
+            assert!((ours - theirs).abs() < 1e-9, "{estimator:?}: {ours}, {theirs}");
         }
     }
 }

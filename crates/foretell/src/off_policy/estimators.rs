@@ -332,7 +332,7 @@ mod tests {
         (second, (0..2).map(|a| of(POLICY, a) * (FIRST[a] + DISCOUNT * second[a])).sum())
     }
 
-    /// All four episodes of a tree of two steps, as often as uniformly random actions take them,
+    /// All four episodes of a tree of two steps, the horizon, as often as uniformly random actions take them,
     /// with exact Q̂ moved by `off`.
     fn tree(off: f64) -> Vec<Weighted> {
         let (second, first) = exact();
@@ -340,8 +340,8 @@ mod tests {
             ratios: vec![of(POLICY, a) / 0.5, of(AFTER[a], b) / 0.5],
             rewards: vec![Some(FIRST[a]), Some(SECOND[a][b])],
             q: vec![FIRST[a] + DISCOUNT * second[a] + off, SECOND[a][b] - off * a as f64],
-            v: vec![first + 3.0 * off, second[a] + off, 99.0],
-            terminated: true,
+            v: vec![first + off, second[a] - off * a as f64, 99.0],
+            terminated: false,
         };
         [(0, 0), (0, 1), (1, 0), (1, 1)].map(episode).to_vec()
     }
@@ -373,7 +373,7 @@ mod tests {
         }
         // Q̂ that is wrong is not corrected without weights.
         let uncorrected = Evidence::new(tree(0.7), 2, DISCOUNT).estimate(Estimator::Wdr, 0).unwrap().0;
-        assert!((uncorrected - exact - 3.0 * 0.7).abs() < ROUNDING, "{uncorrected}");
+        assert!((uncorrected - exact - 0.7).abs() < ROUNDING, "{uncorrected}");
     }
 
     #[test]
@@ -446,6 +446,7 @@ mod tests {
         // Weights 0.4, 0.4, 1.6, 1.6: 16 / 5.44
         assert!((first.effective - 16.0 / 5.44).abs() < ROUNDING && (first.mean_weight - 1.0).abs() < ROUNDING, "{first:?}");
         assert_eq!((first.known, first.largest_weight), (4, 1.6));
-        assert_eq!((evidence.supported(2.0), evidence.supported(3.0)), (2, 0));
+        // At the second 0.56, 0.24, 0.32, 2.88: 16 / 8.768 = 1.82
+        assert_eq!([1.8, 1.9, 3.0].map(|least| evidence.supported(least)), [2, 1, 0]);
     }
 }
