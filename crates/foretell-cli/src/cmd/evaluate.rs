@@ -146,8 +146,9 @@ fn in_domain(args: &Args, plan: Option<&Plan>, domain: &str) -> anyhow::Result<(
         return report::json(&Report { all, by_seed });
     }
     report::say(format!("{} in {}", plural(all.episodes, "episode"), domain.name))?;
-    report::say(format!("  return     {:.4} ± {:.4}", all.mean_return, all.ci95))?;
-    report::say(format!("  discounted {:.4} ± {:.4} (discount {discount})", all.discounted_return, all.discounted_ci95))?;
+    let half = |ci95: f64| if all.episodes < 2 { "n/a".to_string() } else { format!("{ci95:.4}") };
+    report::say(format!("  return     {:.4} ± {}", all.mean_return, half(all.ci95)))?;
+    report::say(format!("  discounted {:.4} ± {} (discount {discount})", all.discounted_return, half(all.discounted_ci95)))?;
     report::say(format!(
         "  length     {:.2} steps; {} of the episodes terminated",
         all.mean_length,
