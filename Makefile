@@ -21,7 +21,7 @@ demo:
 
 # The figures of the paper, and what goes beyond it.
 FIGURES := model-quality history-compression sparsity planning-quality
-TABLES := incremental-drift refinement-quality refinement-domains weighting search-quality
+TABLES := incremental-drift refinement-quality refinement-domains weighting search-quality off-policy
 
 # All tests: what .ci/run runs. Lints and documentation are checked by what compiles the tests and runs
 # the examples of the documentation, so that dependencies are compiled once.

@@ -468,16 +468,51 @@ fn logs_say_what_a_policy_would_earn() {
     let evaluate =
         ["evaluate", "policy.safetensors", "--logs", "more.csv", "heldout.csv", "--episodes", "50", "--replicates", "3"];
     let said = folder.ok(&evaluate);
-    assert!(said.contains("  fitted-Q evaluation ") && said.contains("  rollouts in the model "), "{said}");
+    assert!(said.contains("fqe     fitted-Q evaluation ") && said.contains("wdr     weighted doubly robust "), "{said}");
     assert!(said.contains("estimates are unreliable"), "{said}");
-    assert!(!said.contains("were learned from"), "{said}");
-    let planned_on =
-        folder.ok(&["evaluate", "policy.safetensors", "--logs", "walks.csv", "--episodes", "50", "--replicates", "3"]);
-    assert!(planned_on.contains("were learned from"), "{planned_on}");
-    let report = parsed(&folder.ok(&[&evaluate[..], &["--json"]].concat()));
-    let fields = ["episodes", "rewarded", "max_steps", "discount", "logged", "fitted_q", "rollouts", "same_action", "agree"];
-    assert_eq!(keys(&report), BTreeSet::from_iter(fields.into_iter().chain(["learned_from"])));
-    assert_eq!((&report["max_steps"], keys(&report["fitted_q"])), (&json!(13), BTreeSet::from(["value", "ci95"])));
+    assert!(!said.contains("planned on these logs"), "{said}");
+    let quick = ["--episodes", "50", "--replicates", "3"];
+    let planned_on = folder.ok(&[&["evaluate", "policy.safetensors", "--logs", "walks.csv"], &quick[..]].concat());
+    assert!(planned_on.contains("was planned on these logs") && planned_on.contains("5 folds"), "{planned_on}");
+    let biased =
+        folder.ok(&[&["evaluate", "policy.safetensors", "--logs", "walks.csv", "--cross-fit", "never"], &quick[..]].concat());
+    assert!(biased.contains("were learned from"), "{biased}");
+    let report = parsed(&folder.ok(&[&evaluate[..], &["--json", "--estimators", "fqe,snpdis", "--bound", "bootstrap"]].concat()));
+    let names: Vec<&Value> = report["estimates"].as_array().unwrap().iter().map(|found| &found["estimator"]).collect();
+    assert_eq!(names, [&json!("snpdis"), &json!("fqe")]);
+    let fields = [
+        "episodes",
+        "rewarded",
+        "without_reward",
+        "max_steps",
+        "discount",
+        "level",
+        "bound",
+        "logged",
+        "estimates",
+        "propensities",
+        "support",
+        "returns",
+        "cross_fitted",
+        "learned_from",
+        "agree",
+        "comparison",
+        "verdict",
+        "notes",
+        "warnings",
+    ];
+    assert_eq!(keys(&report), BTreeSet::from(fields));
+    let fields = ["estimator", "value", "error", "low", "high", "weighted_steps"];
+    assert_eq!((&report["max_steps"], keys(&report["estimates"][0])), (&json!(13), BTreeSet::from(fields)));
+    // Policies that have no file.
+    let constant = folder.ok(&["evaluate", "always:N", "--logs", "walks.csv", "--epsilon", "0.5", "--replicates", "3"]);
+    assert!(constant.contains("logged") && !constant.contains("model   rollouts"), "{constant}");
+    let unknown = folder.run(&["evaluate", "always:up", "--logs", "walks.csv"], b"");
+    assert!(unknown.code == 1 && unknown.err.contains("action \"up\" is not known; known: "), "{}", unknown.err);
+    let report = parsed(&folder.ok(&["evaluate", "uniform", "--domain", "colored-gridworld", "--episodes", "50", "--json"]));
+    assert_eq!(report["episodes"], json!(50));
+    let refused = folder.run(&["evaluate", "logged", "--domain", "colored-gridworld"], b"");
+    assert!(refused.code == 1 && refused.err.contains("give --logs instead"), "{}", refused.err);
 }
 
 #[test]

@@ -125,7 +125,7 @@ fn a_policy_is_shown_at_work_and_beside_others() {
     assert!(page_data["estimates"]["missing"].as_str().unwrap().contains("--logs"));
 
     let beside = page(&folder, &["policy.safetensors", "--logs", "heldout.csv", "--test-episodes", "200"]);
-    assert!(beside["estimates"]["here"]["fitted_q"]["value"].is_number() && beside["earned"]["missing"].is_string());
+    assert!(beside["estimates"]["here"]["logged"]["value"].is_number() && beside["earned"]["missing"].is_string());
     let step = &beside["episodes"]["here"]["list"][0]["steps"][0];
     assert!(step["advised"].is_string() && step["values"].as_array().unwrap().len() == 4, "{step}");
 

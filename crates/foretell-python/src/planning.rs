@@ -2,13 +2,14 @@
 
 use std::time::Instant;
 
-use foretell::judge::{LogValue, Test};
+use foretell::judge::Test;
+use foretell::off_policy::{Bound as Interval, CrossFit, Estimator, LogValue, OffPolicy, Target, TargetPolicy, ValueParams};
 use foretell::plan::{Round, only_reward, plan_on};
 use foretell::pomdp::solve::{Gap, PointBased, Solution, fast_informed_bound, qmdp};
 use foretell::system::Exploring;
 use foretell::{
-    Agent, AgentOverrides, AgentParams, LearnOverrides, LearnParams, LogTest, PlanOverrides, PlanParams, Returns, Seed,
-    SelectParams, Uniform, agent as agents, domains,
+    Action, Agent, AgentOverrides, AgentParams, Alphabet, Error, LearnOverrides, LearnParams, PlanOverrides, PlanParams, Returns,
+    Seed, SelectParams, Uniform, agent as agents, domains,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -20,7 +21,6 @@ use crate::domain::Domain;
 use crate::error::raised;
 use crate::logs::Logs;
 use crate::model::Model;
-use crate::names::action_named;
 use crate::parameters::recipe;
 use crate::policy::Policy;
 use crate::task;
@@ -66,42 +66,93 @@ pub fn evaluate_in<'py>(
     dict(py, &returns)
 }
 
-/// The estimates from logs, and whether they agree.
+/// The estimates from logs, and what they say.
 #[derive(Serialize)]
 struct ByLogs {
-    max_steps: usize,
-    discount: f64,
-    /// Steps whose reward is not zero.
-    rewarded: usize,
     #[serde(flatten)]
     value: LogValue,
-    agree: Option<bool>,
+    verdict: String,
+    notes: Vec<String>,
+    warnings: Vec<String>,
+}
+
+/// What to ask of logs, as Python gives it.
+#[derive(serde::Deserialize)]
+struct Question {
+    estimators: Option<Vec<Estimator>>,
+    bound: Option<Interval>,
+    level: Option<f64>,
+    cross_fit: Option<CrossFit>,
+    folds: Option<usize>,
+    rollouts: Option<usize>,
+    max_steps: Option<usize>,
+    discount: Option<f64>,
+    replicates: Option<usize>,
+    seed: Option<u64>,
+    epsilon: Option<f64>,
+}
+
+impl Question {
+    fn asks(&self, discount: f64, first: Option<Action>) -> OffPolicy {
+        let (usual, value) = (OffPolicy::default(), ValueParams::default());
+        let value = ValueParams {
+            max_steps: self.max_steps,
+            discount,
+            bound: self.bound.unwrap_or(value.bound),
+            level: self.level.unwrap_or(value.level),
+            replicates: self.replicates.unwrap_or(value.replicates),
+            seed: self.seed.map_or(value.seed, Seed),
+            first,
+        };
+        OffPolicy {
+            value,
+            estimators: self.estimators.clone().unwrap_or(usual.estimators),
+            rollouts: self.rollouts.unwrap_or(usual.rollouts),
+            cross_fit: self.cross_fit.unwrap_or(usual.cross_fit),
+            folds: self.folds,
+        }
+    }
 }
 
 #[pyfunction]
-#[pyo3(signature = (policy, logs, rollouts, max_steps, discount, replicates, seed, first))]
-#[expect(clippy::too_many_arguments, reason = "Python names them")]
+#[pyo3(signature = (policy, name, logs, question, first))]
 pub fn evaluate_by<'py>(
     py: Python<'py>,
-    policy: &Bound<'py, Policy>,
+    policy: Option<&Bound<'py, Policy>>,
+    name: &str,
     logs: &Bound<'py, Logs>,
-    rollouts: usize,
-    max_steps: Option<usize>,
-    discount: Option<f64>,
-    replicates: usize,
-    seed: u64,
+    question: &Bound<'py, PyDict>,
     first: Option<&str>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let (plan, logs) = (policy.get().plan.clone(), logs.get().logs.clone());
-    let first = first.map(|name| action_named(plan.alphabet(), name)).transpose()?.or(plan.first_action());
+    let (plan, logs, name) = (policy.map(|policy| policy.get().plan.clone()), logs.get().logs.clone(), name.to_string());
+    let question: Question = overrides(question)?;
+    let first = first.map(str::to_string);
     let report = task::run(py, None, move |_| {
-        let episodes = logs.episodes_for(plan.alphabet(), "policy")?;
-        let longest = episodes.iter().map(|z| z.steps.len()).max().unwrap_or(0).saturating_sub(usize::from(first.is_some()));
-        let (max_steps, discount) = (max_steps.unwrap_or(longest), discount.unwrap_or(plan.params().discount));
-        let test = LogTest { max_steps, discount, rollouts, replicates, seed: Seed(seed), first };
-        let value = test.evaluate(&plan, &episodes)?;
-        let rewarded = episodes.iter().flat_map(|z| &z.rewards).flatten().filter(|reward| **reward != 0.0).count();
-        Ok(ByLogs { max_steps, discount, rewarded, agree: value.agree(), value })
+        let (alphabet, episodes) = match &plan {
+            Some(plan) => (plan.alphabet().clone(), logs.episodes_for(plan.alphabet(), "policy")?),
+            None => {
+                let mut reader = logs.open(Alphabet::default())?;
+                let episodes = reader.by_ref().collect::<foretell::Result<Vec<_>>>()?;
+                (reader.into_alphabet(), episodes)
+            }
+        };
+        let discount = question.discount.or(plan.as_ref().map(|plan| plan.params().discount)).unwrap_or(1.0);
+        let first = first.and_then(|name| alphabet.action(&name)).or(plan.as_ref().and_then(|plan| plan.first_action()));
+        let epsilon = question.epsilon.unwrap_or(0.0);
+        let target = match &plan {
+            Some(plan) => Target { policy: TargetPolicy::Plan(plan), epsilon },
+            None => match Target::named(&name, &alphabet)? {
+                Some(target) => Target { epsilon, ..target },
+                None => {
+                    return Err(Error::data(
+                        format!("policy {name:?} is not known"),
+                        "give a Policy, \"always:ACTION\", \"uniform\" or \"logged\"",
+                    ));
+                }
+            },
+        };
+        let value = question.asks(discount, first).evaluate(&target, &alphabet, &episodes)?;
+        Ok(ByLogs { verdict: value.verdict(), notes: value.notes(), warnings: value.warnings(), value })
     })?;
     dict(py, &report)
 }

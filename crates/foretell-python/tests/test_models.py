@@ -125,7 +125,12 @@ def test_the_tiger_is_heard_and_avoided(tiger):
     earned = ft.evaluate(policy, "tiger", episodes=2000)
     assert earned.discounted_return > 15
     by_logs = ft.evaluate(policy, ft.sample("tiger", episodes=200, seed=2), episodes=200)
-    assert isinstance(by_logs, ft.LogValue) and by_logs.logged.discounted_return < 0
+    assert isinstance(by_logs, ft.LogValue) and by_logs.logged.value < 0
+    assert list(by_logs.estimates) == ["pdis", "snpdis", "dr", "wdr", "fqe", "model"] and by_logs.cross_fitted is None
+    uniform = ft.evaluate("uniform", logs=ft.sample("tiger", episodes=200, seed=2), estimators=["pdis"], level=0.9)
+    assert np.isclose(uniform["pdis"].value, uniform.logged.value) and uniform.comparison.by == "pdis"
+    with pytest.raises(ValueError, match="always:ACTION"):
+        ft.evaluate("best", logs=ft.sample("tiger", episodes=20, seed=2))
     more = ft.sample("tiger", episodes=50, policy=policy, epsilon=0.2, seed=3)
     assert more.summary()["has_action_probabilities"]
 

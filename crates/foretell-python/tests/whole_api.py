@@ -107,7 +107,10 @@ def policies(model: ft.Model, walks: ft.Logs, folder: Path) -> ft.Policy:
     tiger: ft.Domain = ft.Domain("tiger")
     earned: ft.Returns = ft.evaluate(policy, tiger, episodes=100, max_steps=20, discount=0.95, seed=1)
     worth: ft.LogValue = ft.evaluate(policy, walks, episodes=100, replicates=3)
-    estimate: ft.Estimate = worth.fitted_q
+    worth = ft.evaluate("always:listen", logs=walks, estimators=["snpdis", "wdr"], bound="bootstrap", level=0.9, epsilon=0.1)
+    estimate: ft.Estimate = worth["wdr"]
+    against: ft.Against = worth.comparison
+    print(against.verdict, worth.verdict)
     solution: ft.Solution = ft.solve(tiger, planner="qmdp", episodes=10)
     trained: ft.Trained = ft.agent("tiger", episodes=100, agent_rounds=1)
     print(earned.mean_return, estimate.value, worth.agree, solution.lower, solution.returns, trained.policy, len(trained.logs), trained.promised)

@@ -4,10 +4,11 @@ use std::fmt::Write;
 use std::fs;
 use std::sync::Arc;
 
+use foretell::off_policy::{CrossFit, Estimator};
 use foretell::plan::{Planner, Regressor, StateKind, plan_on};
 use foretell::{
-    Action, ActionObservation, Alphabet, End, LearnParams, LogTest, Logs, Plan, PlanParams, Policy, ReadOptions, Recipe,
-    RefineParams, Schema, Seed, Summary, Trajectory, domains, learn, log::Writer,
+    Action, ActionObservation, Alphabet, End, LearnParams, Logs, OffPolicy, Plan, PlanParams, Policy, ReadOptions, Recipe,
+    RefineParams, Schema, Seed, Summary, Target, TargetPolicy, Trajectory, ValueParams, domains, learn, log::Writer,
 };
 
 /// Logs from a table in a file, read with a schema in JSON.
@@ -170,11 +171,14 @@ fn a_plan_expects_only_what_will_be_available() {
         }
         row += z.steps.len() + 1;
     }
-    let test = LogTest { max_steps: 20, discount: DISCOUNT, rollouts: 10, replicates: 4, seed: Seed(1), first: None };
-    let value = test.evaluate(&masked, &episodes).unwrap();
+    let value = ValueParams { max_steps: Some(20), discount: DISCOUNT, replicates: 4, ..ValueParams::default() };
+    let test = OffPolicy { value, rollouts: 10, cross_fit: CrossFit::Never, ..OffPolicy::default() };
+    let target = Target { policy: TargetPolicy::Plan(&masked), epsilon: 0.0 };
+    let value = test.evaluate(&target, masked.alphabet(), &episodes).unwrap();
     // Waiting for 20 steps earns 5·(1 − γ²⁰) = 4.39.
-    assert!((value.fitted_q.value - 5.0 * (1.0 - DISCOUNT.powi(20))).abs() < 0.1, "{:?}", value.fitted_q);
-    assert!(value.rollouts.is_none(), "a model does not predict what is available");
+    let fitted_q = value.by(Estimator::Fqe).unwrap().bounded;
+    assert!((fitted_q.value - 5.0 * (1.0 - DISCOUNT.powi(20))).abs() < 0.1, "{fitted_q:?}");
+    assert!(value.by(Estimator::Model).is_none(), "a model does not predict what is available");
     assert_eq!(value.learned_from.map(|known| (known.found, known.episodes)), Some((400, 400)));
 }
 

@@ -1,37 +1,66 @@
 //! `foretell evaluate`
 
-use std::path::PathBuf;
+use std::path::Path;
 
-use foretell::judge::{Estimate, LogTest, LogValue, Returns, Test};
-use foretell::{ActionObservation, Mean, Plan, Seed, domains};
+use foretell::data::Alphabet;
+use foretell::judge::{Returns, Test};
+use foretell::off_policy::{Bound, Bounded, CrossFit, Estimator, LogValue, OffPolicy, Target, TargetPolicy, ValueParams};
+use foretell::system::{Always, Exploring};
+use foretell::{ActionObservation, Domain, Mean, Plan, Policy, Seed, Trajectory, Uniform, domains};
 use serde::Serialize;
 
 use crate::input::LogArgs;
 use crate::report::{self, plural};
 
-/// Evaluate a policy in a domain, or estimate its return from logs
+/// Evaluate a policy in a domain, or estimate its value from logs
 #[derive(clap::Args)]
 #[command(group(clap::ArgGroup::new("where").required(true).args(["domain", "logs"])))]
 pub struct Args {
-    /// A policy that `foretell plan` or `foretell agent` wrote
+    /// A policy that `foretell plan` or `foretell agent` wrote; `always:ACTION`, `uniform`, or with
+    /// --logs `logged`
     #[arg(value_name = "POLICY")]
-    policy: PathBuf,
+    policy: String,
     /// Domain to act in: a built-in one (see `foretell domains`), a .POMDP file or the map of a
     /// maze
     #[arg(long, value_name = "DOMAIN")]
     domain: Option<String>,
-    /// Logs to estimate the return from: files, folders or quoted patterns, preferably not those
-    /// used for planning. They are held in memory, about 2 KB per step
+    /// Logs to estimate the value from: files, folders or quoted patterns. If the policy was planned
+    /// on them, it is planned anew on parts of them. They are held in memory, about 2 KB per step
     #[arg(long, value_name = "LOGS", num_args = 1..)]
-    logs: Vec<PathBuf>,
+    logs: Vec<std::path::PathBuf>,
+    /// Probability of a uniformly random action instead of the policy's
+    #[arg(long, default_value_t = 0.0, value_name = "E")]
+    epsilon: f64,
+    /// Estimators from logs; the first of wdr, dr, snpdis, pdis, fqe, model decides
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "NAMES",
+        default_value = "pdis,snpdis,dr,wdr,fqe,model",
+        conflicts_with = "domain"
+    )]
+    estimators: Vec<Estimator>,
+    /// Kind of the intervals from logs
+    #[arg(long, value_enum, default_value_t = Bound::T, conflicts_with = "domain")]
+    bound: Bound,
+    /// How often intervals from logs are meant to contain the value
+    #[arg(long, default_value_t = 0.95, value_name = "P", conflicts_with = "domain")]
+    level: f64,
+    /// When to plan anew on folds of the logs
+    #[arg(long, value_enum, default_value_t = CrossFit::Auto, conflicts_with = "domain")]
+    cross_fit: CrossFit,
+    /// Folds for that [default: 2, or 5 of fewer than 500 episodes]
+    #[arg(long, value_name = "K", conflicts_with = "domain")]
+    folds: Option<usize>,
     /// Number of episodes for each seed; with --logs, number of rollouts in the policy's own model
     #[arg(long, default_value_t = 10_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     episodes: u64,
-    /// Steps after which an episode is truncated [default: the domain's horizon, or the longest
-    /// episode of the logs]
+    /// Steps after which an episode is truncated [default: the domain's horizon, or as many as are
+    /// known of half of the logged episodes]
     #[arg(long, value_name = "L", value_parser = clap::value_parser!(u32).range(1..))]
     max_steps: Option<u32>,
-    /// Discount of the discounted return [default: the domain's, or that used for planning]
+    /// Discount of the discounted return [default: the domain's, or that used for planning; 1 with
+    /// --logs for a policy that was not planned]
     #[arg(long, value_name = "G")]
     discount: Option<f64>,
     /// Number of seeds
@@ -40,7 +69,7 @@ pub struct Args {
     /// First seed
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Number of bootstrap samples of the logs for the 95 % interval
+    /// Number of bootstrap samples of the logs for the interval of fitted-Q evaluation
     #[arg(long, default_value_t = 20, value_name = "B", value_parser = clap::value_parser!(u64).range(2..), conflicts_with = "domain")]
     replicates: u64,
     /// Print JSON
@@ -52,10 +81,14 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     if let Some(discount) = args.discount.filter(|discount| !(0.0..=1.0).contains(discount)) {
         anyhow::bail!("--discount {discount}: must be between 0 and 1");
     }
-    let plan = Plan::load(&args.policy)?;
+    if !(0.0..=1.0).contains(&args.epsilon) {
+        anyhow::bail!("--epsilon {}: must be between 0 and 1", args.epsilon);
+    }
+    let is_named = args.policy.starts_with("always:") || ["uniform", "logged"].contains(&args.policy.as_str());
+    let plan = (!is_named).then(|| Plan::load(Path::new(&args.policy))).transpose()?;
     match &args.domain {
-        Some(domain) => in_domain(&args, &plan, domain),
-        None => from_logs(&args, &plan),
+        Some(domain) => in_domain(&args, plan.as_ref(), domain),
+        None => from_logs(&args, plan.as_ref()),
     }
 }
 
@@ -73,28 +106,40 @@ struct Report {
     by_seed: Vec<Returns>,
 }
 
-fn in_domain(args: &Args, plan: &Plan, domain: &str) -> anyhow::Result<()> {
+/// Makes a policy for each thread.
+type Acting<'a> = Box<dyn Fn() -> Box<dyn Policy + 'a> + Send + Sync + 'a>;
+
+/// The policy of that name or file, for a domain.
+fn acting<'a>(args: &Args, plan: Option<&'a Plan>, domain: &Domain) -> anyhow::Result<Acting<'a>> {
+    let (epsilon, actions) = (args.epsilon, domain.alphabet().actions().len());
+    if let Some(plan) = plan {
+        let greedy = plan.policies_for(domain.alphabet())?;
+        return Ok(Box::new(move || -> Box<dyn Policy + 'a> {
+            match epsilon > 0.0 {
+                true => Box::new(Exploring::new(greedy(), epsilon, actions)),
+                false => Box::new(greedy()),
+            }
+        }));
+    }
+    match Target::named(&args.policy, domain.alphabet())?.map(|target| target.policy) {
+        Some(TargetPolicy::Always(a)) => {
+            Ok(Box::new(move || -> Box<dyn Policy + 'a> { Box::new(Exploring::new(Always(a), epsilon, actions)) }))
+        }
+        Some(TargetPolicy::Uniform) => Ok(Box::new(move || -> Box<dyn Policy + 'a> { Box::new(Uniform { actions }) })),
+        _ => anyhow::bail!("the policy that was logged cannot act in a domain; give --logs instead of --domain"),
+    }
+}
+
+fn in_domain(args: &Args, plan: Option<&Plan>, domain: &str) -> anyhow::Result<()> {
     let domain = domains::get(domain)?;
     let discount = args.discount.unwrap_or(domain.discount);
     let max_steps = args.max_steps.map_or(domain.horizon, |n| n as usize);
-    let policy = plan.policies_for(domain.alphabet())?;
+    let policy = acting(args, plan, &domain)?;
     let test = |seed| Test { domain: &domain, episodes: args.episodes as usize, max_steps, discount, seed: Seed(seed) };
     let by_seed: Vec<Returns> = (args.seed..args.seed + args.seeds).map(|seed| test(seed).returns(&policy)).collect();
     let all = Returns::pooled(&by_seed);
-    let trial = domains::sample_with(&domain, &policy, TRIAL, max_steps, Seed(args.seed));
-    let (translated, beyond) = (policy(), plan.alphabet().observations().len());
-    let seen = trial.flat_map(|z| z.steps.into_iter().zip(z.rewards));
-    let is_unknown = |(ao, reward): (ActionObservation, Option<f64>)| {
-        translated.own_observation(ao.observation, reward.unwrap_or(0.0)).index() >= beyond
-    };
-    let unknown: Vec<bool> = seen.map(is_unknown).collect();
-    let unknown = unknown.iter().filter(|is| **is).count() as f64 / unknown.len().max(1) as f64;
-    if unknown > MUCH_UNKNOWN {
-        let share = report::percent(unknown);
-        eprintln!(
-            "warning: {share} of the observations here were not in the logs that the policy was trained on; was it made for {}?",
-            domain.name
-        );
+    if let Some(plan) = plan {
+        warn_of_unknown(plan, &domain, max_steps, Seed(args.seed))?;
     }
     if args.json {
         let by_seed = if args.seeds > 1 { by_seed } else { Vec::new() };
@@ -115,81 +160,125 @@ fn in_domain(args: &Args, plan: &Plan, domain: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Logs with fewer rewarded steps than this give unreliable estimates.
-const FEW_REWARDS: usize = 50;
+/// Warns if many observations of the domain are not those that the policy was trained on.
+fn warn_of_unknown(plan: &Plan, domain: &Domain, max_steps: usize, seed: Seed) -> anyhow::Result<()> {
+    let policy = plan.policies_for(domain.alphabet())?;
+    let trial = domains::sample_with(domain, &policy, TRIAL, max_steps, seed);
+    let (translated, beyond) = (policy(), plan.alphabet().observations().len());
+    let seen = trial.flat_map(|z| z.steps.into_iter().zip(z.rewards));
+    let is_unknown = |(ao, reward): (ActionObservation, Option<f64>)| {
+        translated.own_observation(ao.observation, reward.unwrap_or(0.0)).index() >= beyond
+    };
+    let unknown: Vec<bool> = seen.map(is_unknown).collect();
+    let unknown = unknown.iter().filter(|is| **is).count() as f64 / unknown.len().max(1) as f64;
+    if unknown > MUCH_UNKNOWN {
+        let share = report::percent(unknown);
+        eprintln!(
+            "warning: {share} of the observations here were not in the logs that the policy was trained on; was it made for {}?",
+            domain.name
+        );
+    }
+    Ok(())
+}
 
-/// The estimates from logs, and whether they agree.
+/// The estimates from logs, and what they say.
 #[derive(Serialize)]
 struct LogReport {
-    episodes: usize,
-    /// Steps whose reward is not zero.
-    rewarded: usize,
-    max_steps: usize,
-    discount: f64,
-    #[serde(skip)]
-    has_masks: bool,
     #[serde(flatten)]
     value: LogValue,
-    agree: Option<bool>,
+    verdict: String,
+    notes: Vec<String>,
+    warnings: Vec<String>,
 }
 
-fn from_logs(args: &Args, plan: &Plan) -> anyhow::Result<()> {
-    let input = LogArgs::of(args.logs.clone()).open_for(plan.schema())?;
-    let episodes = input.logs.episodes_for(plan.alphabet(), "policy").map_err(|e| input.blame(e))?;
-    let first = plan.first_action();
-    let longest = episodes.iter().map(|z| z.steps.len()).max().unwrap_or(0).saturating_sub(usize::from(first.is_some()));
-    let (max_steps, discount) = (args.max_steps.map_or(longest, |n| n as usize), args.discount.unwrap_or(plan.params().discount));
-    let (rollouts, replicates) = (args.episodes as usize, args.replicates as usize);
-    let test = LogTest { max_steps, discount, rollouts, replicates, seed: Seed(args.seed), first };
-    let value = test.evaluate(plan, &episodes)?;
-    let agree = value.agree();
-    let rewarded = episodes.iter().flat_map(|z| &z.rewards).flatten().filter(|reward| **reward != 0.0).count();
-    let has_masks = episodes.iter().any(|z| !z.about.available.is_empty());
-    let report = LogReport { episodes: episodes.len(), rewarded, max_steps, discount, has_masks, value, agree };
-    if args.json { report::json(&report) } else { show(&report) }
-}
-
-fn show(report: &LogReport) -> anyhow::Result<()> {
-    let LogReport { episodes, max_steps, discount, value, .. } = report;
-    let episodes = plural(*episodes as u64, "episode");
-    report::say(format!("discounted return over {max_steps} steps (discount {discount}), estimated from {episodes} of logs"))?;
-    let line = |name: &str, x: &Estimate| report::say(format!("  {name:<22} {}", report::with_ci95(x.value, x.ci95)));
-    line("behaviour policy", &Estimate { value: value.logged.discounted_return, ci95: value.logged.discounted_ci95 })?;
-    line("fitted-Q evaluation", &value.fitted_q)?;
-    if let Some(rollouts) = &value.rollouts {
-        line("rollouts in the model", rollouts)?;
+fn from_logs(args: &Args, plan: Option<&Plan>) -> anyhow::Result<()> {
+    let (alphabet, episodes) = read(args, plan)?;
+    let named = |name: &str| Target::named(name, &alphabet);
+    let target = match plan {
+        Some(plan) => Target { policy: TargetPolicy::Plan(plan), epsilon: args.epsilon },
+        None => Target { epsilon: args.epsilon, ..named(&args.policy)?.expect("names were told from files") },
+    };
+    let value = ValueParams {
+        max_steps: args.max_steps.map(|n| n as usize),
+        discount: args.discount.or(plan.map(|plan| plan.params().discount)).unwrap_or(1.0),
+        bound: args.bound,
+        level: args.level,
+        replicates: args.replicates as usize,
+        seed: Seed(args.seed),
+        first: first_action(plan, &alphabet, &episodes),
+    };
+    let (rollouts, estimators) = (args.episodes as usize, args.estimators.clone());
+    let test = OffPolicy { value, estimators, rollouts, cross_fit: args.cross_fit, folds: args.folds };
+    let value = test.evaluate(&target, &alphabet, &episodes)?;
+    if args.json {
+        let (verdict, notes, warnings) = (value.verdict(), value.notes(), value.warnings());
+        return report::json(&LogReport { value, verdict, notes, warnings });
     }
-    let same = report::percent(value.same_action);
+    show(&value)
+}
+
+/// The action of first steps that nobody chose.
+fn first_action(plan: Option<&Plan>, alphabet: &Alphabet, episodes: &[Trajectory]) -> Option<foretell::Action> {
+    let given = || {
+        alphabet
+            .action(foretell::log::FIRST_ACTION)
+            .filter(|a| episodes.iter().all(|z| z.steps.first().is_some_and(|ao| ao.action == *a)))
+    };
+    plan.map_or_else(given, Plan::first_action)
+}
+
+/// The episodes, over the alphabet of the policy or, if it has none, their own.
+fn read(args: &Args, plan: Option<&Plan>) -> anyhow::Result<(Alphabet, Vec<Trajectory>)> {
+    let logs = LogArgs::of(args.logs.clone());
+    if let Some(plan) = plan {
+        let input = logs.open_for(plan.schema())?;
+        let episodes = input.logs.episodes_for(plan.alphabet(), "policy").map_err(|e| input.blame(e))?;
+        return Ok((plan.alphabet().clone(), episodes));
+    }
+    let input = logs.open()?;
+    let mut reader = input.logs.open(Alphabet::default()).map_err(|e| input.blame(e))?;
+    let episodes = reader.by_ref().collect::<foretell::Result<Vec<Trajectory>>>().map_err(|e| input.blame(e))?;
+    Ok((reader.into_alphabet(), episodes))
+}
+
+fn show(value: &LogValue) -> anyhow::Result<()> {
+    let LogValue { max_steps, discount, level, bound, .. } = value;
+    let steps = plural(*max_steps as u64, "step");
+    let episodes = plural(value.episodes as u64, "episode");
+    let what = if *discount == 1.0 { "return".into() } else { format!("discounted return (discount {discount})") };
+    report::say(format!("{what} over {steps}, estimated from {episodes} of logs"))?;
+    let number = |x: Option<f64>| x.map_or("n/a".into(), |x| format!("{x:.4}"));
+    let row = |name: &str, x: &Bounded| vec![name.to_string(), format!("{:.4}", x.value), number(x.low), number(x.high)];
+    let estimates = value.estimates.iter().map(|found| row(described(found.estimator), &found.bounded));
+    let rows = std::iter::once(row("logged", &value.logged)).chain(estimates);
+    report::say(report::table(&["", "value", "low", "high"], rows))?;
+    if let Some(returns) = &value.returns {
+        let quantiles: Vec<String> = returns.quantiles.iter().map(|(p, x)| format!("{} {x:.4}", report::percent(*p))).collect();
+        report::say(format!("  mean of the worst 5 %: {:.4}; quantiles: {}", returns.cvar, quantiles.join(", ")))?;
+    }
+    let kind = match bound {
+        Bound::T => "Student's t",
+        Bound::Bootstrap => "bootstrap",
+        Bound::Bernstein => "empirical Bernstein",
+    };
     report::say(format!(
-        "The policy takes the logged action in {same} of the steps. ± is half the width of a 95 % interval; it covers sampling error, \
-         not errors of the trees or the model."
+        "low and high: {} intervals ({kind}) of sampling error. fqe and model also err by their trees and model, which no interval covers.",
+        report::percent(*level)
     ))?;
-    if let Some(warning) = value.learned_from.and_then(|known| known.warning()) {
-        report::say(format!("warning: {warning}"))?;
-    }
-    if value.missing_rewards > 0 {
-        report::say(format!(
-            "{} of these logs had no reward: fitted-Q leaves them out, and the behaviour policy is given the mean of known rewards there.",
-            plural(value.missing_rewards as u64, "step")
-        ))?;
-    }
-    match report.agree {
-        None if report.episodes < 2 => report::say(
-            "warning: a single episode gives no interval, so nothing can be said about the difference; give more episodes",
-        ),
-        _ if report.rewarded < FEW_REWARDS => report::say(format!(
-            "warning: only {} of these logs had a non-zero reward, so the estimates are unreliable; give more logs",
-            plural(report.rewarded as u64, "step")
-        )),
-        Some(false) => report::say(
-            "warning: the two estimates disagree, so trust neither; give more logs, or logs of a policy closer to this one",
-        ),
-        Some(true) => report::say("The two estimates are consistent. Both depend on the model, so this is not a proof."),
-        None if report.has_masks => report::say(
-            "Only actions that were available in the logs are taken. A model does not predict which are, so there are no rollouts.",
-        ),
-        None if value.rollouts.is_some() => report::say("A single rollout gives no interval; take more with --episodes."),
-        None => report::say("The policy has no model, so there is no second estimate."),
-    }?;
+    value.notes().iter().try_for_each(report::say)?;
+    report::say(value.verdict())?;
+    value.warnings().iter().try_for_each(|warning| report::say(format!("warning: {warning}")))?;
     Ok(())
+}
+
+/// An estimator as a row of the table.
+fn described(estimator: Estimator) -> &'static str {
+    match estimator {
+        Estimator::Pdis => "pdis    importance sampling",
+        Estimator::Snpdis => "snpdis  self-normalised",
+        Estimator::Dr => "dr      doubly robust",
+        Estimator::Wdr => "wdr     weighted doubly robust",
+        Estimator::Fqe => "fqe     fitted-Q evaluation",
+        Estimator::Model => "model   rollouts",
+    }
 }

@@ -8,7 +8,8 @@ use foretell::judge::Test;
 use foretell::judge::search::{
     Candidate, CandidateValue, Evaluation, FOLDS, Found, Phase, Search, SkippedCandidate, Space, Values, most_valuable,
 };
-use foretell::{LearnOverrides, LearnParams, LogTest, PlanParams, Projection, Seed, domains};
+use foretell::off_policy::Bounded;
+use foretell::{LearnOverrides, LearnParams, PlanParams, Projection, Seed, ValueParams, domains};
 use serde_json::json;
 
 use super::Preset;
@@ -20,9 +21,8 @@ use crate::{config, output, plot};
 
 /// Rows of the table.
 const SHOWN: usize = 12;
-/// Test episodes in a domain; rollouts and bootstrap samples where policies are evaluated on logs.
+/// Test episodes in a domain; bootstrap samples where policies are evaluated on logs.
 const TEST_EPISODES: usize = 10_000;
-const ROLLOUTS: usize = 1;
 const REPLICATES: usize = 100;
 /// Configurations listed for each reason why some were not tried.
 const NAMED: usize = 5;
@@ -182,13 +182,12 @@ fn values(
             discount: domain.discount,
             seed: Seed(found.base.params.seed),
         }),
-        None => Evaluation::Logs(LogTest {
-            max_steps: found.longest,
+        None => Evaluation::Logs(ValueParams {
+            max_steps: Some(found.longest),
             discount: planning.discount,
-            rollouts: ROLLOUTS,
             replicates: REPLICATES,
             seed: Seed(found.base.params.seed),
-            first: None,
+            ..ValueParams::default()
         }),
     };
     let mut bar = RoundsBar::new("planning", candidates.len() as u64);
@@ -215,7 +214,7 @@ fn comments(args: &Args, found: &Found, valued: &[CandidateValue], chosen: &Lear
         _ => lines.push(format!("nothing was significantly better than {name}, so these are its parameters")),
     }
     if let Some(CandidateValue { value: Some(value), .. }) = valued.iter().find(|valued| valued.params == *chosen) {
-        lines.push(format!("value of the policy planned with them: {}", report::with_ci95(value.value, value.ci95)));
+        lines.push(format!("value of the policy planned with them: {}", report::with_ci95(value.value, half(value))));
     }
     lines.push(format!("use: foretell learn LOGS --config {} -o model.safetensors", args.output.display()));
     if chosen.mix > 0.0 {
@@ -310,7 +309,7 @@ fn say_values(args: &Args, valued: &[CandidateValue], chosen: &LearnParams) -> a
         row.push(valued.params.rank.to_string());
         match (&valued.value, &valued.why) {
             (Some(value), _) => {
-                let half = value.ci95.map_or("n/a: one episode".into(), |half| format!("{half:.4}"));
+                let half = half(value).map_or("n/a: one episode".into(), |half| format!("{half:.4}"));
                 row.extend([format!("{:.4}", value.value), half]);
             }
             (None, why) => row.extend(["–".into(), why.clone().unwrap_or_default()]),
@@ -358,4 +357,9 @@ fn verdict(found: &Found, chosen: &LearnParams, valued: &[CandidateValue], name:
     }
     let Candidate { gain, error, .. } = by_likelihood;
     format!("chosen: it predicts better than {name} by {gain:.5} ± {:.5} nats per step", Z95 * error)
+}
+
+/// Half the width of a 95 % interval, where there is one.
+fn half(value: &Bounded) -> Option<f64> {
+    value.low.map(|low| value.value - low)
 }

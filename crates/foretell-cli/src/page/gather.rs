@@ -1,7 +1,7 @@
 //! Gathers the contents of a page with the library.
 
 use foretell::judge::{Test, Tested};
-use foretell::{Domain, LogTest, Model, Plan, Seed, Trajectory, score};
+use foretell::{Domain, Model, OffPolicy, Plan, Seed, Target, TargetPolicy, Trajectory, ValueParams, score};
 
 use super::{Earned, Episodes, Estimates, Foresight, HeldOut, Options, Part, Subject, along, played};
 use crate::cmd::agent::OWN;
@@ -67,11 +67,12 @@ impl Subject {
             let problem = "The return cannot be estimated from the logs: they have actions that the policy does not know.";
             return Ok(Some(Part::Missing(problem.into())));
         }
-        let max_steps = episodes.iter().map(|z| z.steps.len()).max().unwrap_or(0);
-        let (discount, rollouts) = (plan.params().discount, options.test_episodes as usize);
-        let test = LogTest { max_steps, discount, rollouts, replicates: REPLICATES, seed: Seed(options.seed), first: None };
-        Ok(Some(match test.evaluate(plan, &episodes) {
-            Ok(value) => Part::Here(Estimates::of(&value, episodes.len(), max_steps, discount)),
+        let (discount, first) = (plan.params().discount, plan.first_action());
+        let value = ValueParams { discount, replicates: REPLICATES, seed: Seed(options.seed), first, ..ValueParams::default() };
+        let test = OffPolicy { value, rollouts: options.test_episodes as usize, ..OffPolicy::default() };
+        let target = Target { policy: TargetPolicy::Plan(plan), epsilon: 0.0 };
+        Ok(Some(match test.evaluate(&target, plan.alphabet(), &episodes) {
+            Ok(value) => Part::Here(Estimates::of(value)),
             Err(e) => Part::Missing(format!("The return cannot be estimated from the logs: {e}.")),
         }))
     }

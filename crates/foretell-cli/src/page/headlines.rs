@@ -80,16 +80,21 @@ pub fn for_policy(earned: Option<&Earned>, estimates: Option<&Estimates>) -> Vec
             },
         ];
     }
-    let estimate = |e: &Estimates| Headline {
-        value: with_half(e.fitted_q.value, e.fitted_q.ci95),
-        label: format!("return over {}, estimated from logs", plural(e.max_steps as u64, "step")),
-        note: format!(
-            "discounted; the behaviour policy earned {} in {} episodes",
-            number(e.logged.value, 3),
-            count(e.episodes as u64)
-        ),
+    let estimate = |e: &Estimates| {
+        let found = e.value.deciding()?.bounded;
+        let ends = found.low.zip(found.high);
+        let interval = ends.map_or(String::new(), |(low, high)| format!(" [{}, {}]", number(low, 3), number(high, 3)));
+        Some(Headline {
+            value: format!("{}{interval}", number(found.value, 3)),
+            label: format!("return over {}, estimated from logs", plural(e.value.max_steps as u64, "step")),
+            note: format!(
+                "discounted; {} was logged in {} episodes",
+                number(e.value.logged.value, 3),
+                count(e.value.episodes as u64)
+            ),
+        })
     };
-    estimates.map(estimate).into_iter().collect()
+    estimates.and_then(estimate).into_iter().collect()
 }
 
 /// A number and half its interval, where there is one.

@@ -41,16 +41,18 @@ section("rounds", "Rounds", "How did it learn?", page.rounds, (rounds) => {
   ];
 });
 
-section("estimates", "From logs", "What would it earn, estimated from logs?", page.estimates, (e) => [
-  p(`Two estimates with different kinds of error, from ${number(e.episodes)} logged episodes, over ${number(e.max_steps)} steps with discount ${number(e.discount)}. Fitted-Q evaluation propagates logged rewards backwards along the policy's actions. Rollouts simulate the policy in its own model. `,
-    e.agree === false ? el("b", {}, "They disagree, so trust neither.") : e.agree ? "They are consistent, which is not a proof." : "The policy has no model, so there is only one estimate.",
-    ` The policy takes the logged action in ${percent(e.same_action)} of the steps.`),
-  barChart({ title: "Estimated discounted return", desc: "Bars with 95 % intervals.", label: "discounted return", bars: [
-    { name: "behaviour policy", value: e.logged.value, half: e.logged.ci95 },
-    { name: "policy, by fitted-Q evaluation", value: e.fitted_q.value, half: e.fitted_q.ci95, own: true },
-    e.rollouts ? { name: "policy, by rollouts in its model", value: e.rollouts.value, half: e.rollouts.ci95, own: true } : null,
-  ].filter(Boolean) }),
-]);
+section("estimates", "From logs", "What would it earn, estimated from logs?", page.estimates, (e) => {
+  const names = { pdis: "importance sampling", snpdis: "self-normalised importance sampling", dr: "doubly robust", wdr: "weighted doubly robust", fqe: "fitted-Q evaluation", model: "rollouts in its model" };
+  const half = (x) => isNumber(x.low) ? (x.high - x.low) / 2 : 0;
+  return [
+    p(`Estimates with different kinds of error, from ${number(e.episodes)} logged episodes, over ${number(e.max_steps)} steps with discount ${number(e.discount)}. Importance sampling weights logged episodes by how probable the policy makes them; fitted-Q evaluation propagates logged rewards backwards along the policy's actions; doubly robust estimates are both; rollouts simulate the policy in its own model. `, el("b", {}, e.verdict)),
+    p(e.notes.join(" ")),
+    barChart({ title: "Estimated discounted return", desc: `Bars with ${percent(e.level)} intervals.`, label: "discounted return", bars: [
+      { name: "what was logged", value: e.logged.value, half: half(e.logged) },
+      ...e.estimates.map((x) => ({ name: `policy, by ${names[x.estimator]}`, value: x.value, half: half(x), own: true })),
+    ] }),
+  ];
+});
 
 section("foresight", "Predictions", "How well does it predict?", page.foresight, (f) => {
   let line = 0;

@@ -1,7 +1,8 @@
 //! Parts of the page, with names and numbers as shown there.
 
+use foretell::LogValue;
 use foretell::data::LearnedFrom;
-use foretell::judge::{CalibrationBin, Comparison, Estimate, LogValue, Tested, Uncertainty, Verdict};
+use foretell::judge::{CalibrationBin, Comparison, Tested, Uncertainty, Verdict};
 use foretell::log::{Lengths, Rewards};
 use foretell::{HorizonScore, Model, Score, Summary};
 use serde::Serialize;
@@ -248,30 +249,19 @@ impl Earned {
     }
 }
 
-/// The return of a policy, estimated from logs.
+/// The value of a policy, estimated from logs.
 #[derive(Debug, Serialize)]
 pub struct Estimates {
-    pub episodes: usize,
-    pub max_steps: usize,
-    pub discount: f64,
-    pub logged: Estimate,
-    pub fitted_q: Estimate,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rollouts: Option<Estimate>,
-    pub same_action: f64,
-    /// Whether the two estimates agree, where there are two.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub agree: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub learned_from: Option<LearnedFrom>,
+    #[serde(flatten)]
+    pub value: LogValue,
+    pub verdict: String,
+    pub notes: Vec<String>,
 }
 
 impl Estimates {
-    pub fn of(value: &LogValue, episodes: usize, max_steps: usize, discount: f64) -> Estimates {
-        let logged = Estimate { value: value.logged.discounted_return, ci95: value.logged.discounted_ci95 };
-        let agree = value.agree();
-        let LogValue { fitted_q, rollouts, same_action, learned_from, .. } = *value;
-        Estimates { episodes, max_steps, discount, logged, fitted_q, rollouts, same_action, agree, learned_from }
+    pub fn of(value: LogValue) -> Estimates {
+        let (verdict, notes) = (value.verdict(), value.notes());
+        Estimates { value, verdict, notes }
     }
 }
 

@@ -52,14 +52,15 @@ impl Subject {
         foresight: Option<&Foresight>,
     ) -> Vec<String> {
         let mut warnings = Vec::new();
-        let known = estimates.and_then(|estimates| estimates.learned_from);
+        let known =
+            estimates.and_then(|estimates| estimates.value.learned_from.filter(|_| estimates.value.cross_fitted.is_none()));
         let known = known.or_else(|| foresight.and_then(|foresight| foresight.learned_from));
         warnings.extend(known.and_then(|known| known.warning()).map(|warning| format!("{warning}.")));
         if let Some(better) = earned.and_then(Earned::better) {
             warnings.push(format!("A simpler policy earned more than this one: {}.", better.policy));
         }
-        if estimates.is_some_and(|estimates| estimates.agree == Some(false)) {
-            warnings.push("The two estimates of the return of the policy disagree, so trust neither.".into());
+        if estimates.is_some_and(|estimates| estimates.value.agree == Some(false)) {
+            warnings.push("Estimates of the return of the policy from logs disagree: fitted-Q or the model err.".into());
         }
         if let Some(Comparison { name, difference, ci95: Some(ci95), .. }) = foresight.and_then(|f| f.better.as_ref()) {
             let by = format!("{:.4} ± {ci95:.4} nats per step", -difference);

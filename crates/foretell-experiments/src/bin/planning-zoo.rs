@@ -144,7 +144,8 @@ fn earnings(domain: &Domain) -> anyhow::Result<Earnings> {
     let (exact, qmdp) = (exact.solution(), solve::qmdp(pomdp, agent::planning_discount(domain.discount))?);
     let found = [exact, qmdp].map(|solution| test.returns(|| solution.policy(pomdp)));
     let best = if found[0].discounted_return >= found[1].discounted_return { found[0] } else { found[1] };
-    let error = random.discounted_ci95.hypot(best.discounted_ci95) / 1.96;
+    let half = random.discounted_ci95.zip(best.discounted_ci95).map_or(0.0, |(x, y)| x.hypot(y));
+    let error = half / 1.96;
     Ok(Earnings { random: random.discounted_return, best: best.discounted_return, error })
 }
 

@@ -29,7 +29,7 @@ from foretell._logs import Logs
 from foretell._model import Filter, Model
 from foretell._planning import agent, evaluate, plan, sample, solve
 from foretell._policy import Policy, Run
-from foretell._results import CalibrationBin, Comparison, Estimate, Found, HorizonScore, LearnedFrom, LogValue, Returns, Score, Solution, Trained, Tried
+from foretell._results import Against, CalibrationBin, Comparison, Estimate, Found, HorizonScore, LearnedFrom, LogValue, Returns, Score, Solution, Trained, Tried
 from foretell._selection import Candidate, Member, Selection
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from foretell.gymnasium import record as record
 
 __all__ = [
+    "Against",
     "CalibrationBin",
     "Candidate",
     "Columns",

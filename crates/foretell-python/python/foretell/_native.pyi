@@ -199,13 +199,10 @@ def evaluate_in(
     policy: Policy, domain: Domain, episodes: int, max_steps: int | None, discount: float | None, seed: int
 ) -> dict[str, Any]: ...
 def evaluate_by(
-    policy: Policy,
+    policy: Policy | None,
+    name: str,
     logs: Logs,
-    rollouts: int,
-    max_steps: int | None,
-    discount: float | None,
-    replicates: int,
-    seed: int,
+    question: dict[str, Any],
     first: str | None,
 ) -> dict[str, Any]: ...
 def sample(

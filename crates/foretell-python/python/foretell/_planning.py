@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from foretell import _native
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 
     Env = gymnasium.Env[Any, Any]
 
-# Logs with fewer rewarded steps than this give unreliable estimates.
-FEW_REWARDS = 50
+EstimatorName = Literal["pdis", "snpdis", "dr", "wdr", "fqe", "model"]
+ESTIMATORS: tuple[EstimatorName, ...] = ("pdis", "snpdis", "dr", "wdr", "fqe", "model")
 
 
 def plan(
@@ -133,9 +134,16 @@ def plan(
 
 @overload
 def evaluate(
-    policy: Policy,
-    where: Logs,
+    policy: Policy | str,
+    where: Logs | None = None,
     *,
+    logs: Logs | None = None,
+    estimators: Sequence[EstimatorName] = ESTIMATORS,
+    bound: Literal["bernstein", "bootstrap", "t"] = "t",
+    level: float = 0.95,
+    cross_fit: Literal["auto", "always", "never"] = "auto",
+    folds: int | None = None,
+    epsilon: float = 0.0,
     episodes: int = 10_000,
     max_steps: int | None = None,
     discount: float | None = None,
@@ -159,9 +167,16 @@ def evaluate(
 
 
 def evaluate(
-    policy: Policy,
-    where: str | os.PathLike[str] | Domain | Env | Logs,
+    policy: Policy | str,
+    where: str | os.PathLike[str] | Domain | Env | Logs | None = None,
     *,
+    logs: Logs | None = None,
+    estimators: Sequence[EstimatorName] = ESTIMATORS,
+    bound: Literal["bernstein", "bootstrap", "t"] = "t",
+    level: float = 0.95,
+    cross_fit: Literal["auto", "always", "never"] = "auto",
+    folds: int | None = None,
+    epsilon: float = 0.0,
     episodes: int = 10_000,
     max_steps: int | None = None,
     discount: float | None = None,
@@ -170,23 +185,41 @@ def evaluate(
     encode: Encoder | None = None,
     progress: bool | Progress | None = None,
 ) -> Returns | LogValue:
-    """Evaluates a policy in a domain or a Gymnasium environment, or estimates its return from logs.
+    """Evaluates a policy in a domain or a Gymnasium environment, or estimates its value from logs.
 
     Parameters
     ----------
-    policy : Policy
-        The policy to evaluate.
+    policy : Policy or str
+        The policy to evaluate; with logs also ``"always:ACTION"``, ``"uniform"`` or ``"logged"``.
     where : str, Domain, gymnasium.Env or Logs
-        A domain or environment to act in; or logs, preferably not those used for planning.
+        A domain or environment to act in, or logs.
+    logs : Logs, optional
+        The same as ``where``, for logs. If the policy was planned on them, it is planned anew on
+        parts of them.
+    estimators : sequence of str
+        With logs, which of "pdis", "snpdis" (importance sampling, self-normalised), "dr", "wdr"
+        (doubly robust, weighted), "fqe" (fitted-Q evaluation) and "model" (rollouts). The first of
+        wdr, dr, snpdis, pdis, fqe, model decides.
+    bound : {"t", "bootstrap", "bernstein"}
+        With logs, the kind of interval.
+    level : float
+        With logs, how often intervals are meant to contain the value.
+    cross_fit : {"auto", "always", "never"}
+        With logs, when to plan anew on folds of them; "auto": if the policy was planned on them.
+    folds : int, optional
+        Folds for that. By default 2, or 5 of fewer than 500 episodes.
+    epsilon : float
+        With logs, probability of a uniformly random action instead of the policy's.
     episodes : int
         Number of episodes; with logs, number of rollouts in the policy's own model.
     max_steps : int, optional
-        Steps after which an episode is truncated. By default the domain's horizon, or the longest
-        episode of the logs.
+        Steps after which an episode is truncated. By default the domain's horizon, or as many as are
+        known of half of the logged episodes.
     discount : float, optional
-        Discount of the discounted return. By default the domain's, or that used for planning.
+        Discount of the discounted return. By default the domain's, or that used for planning; 1 with
+        logs for a policy that was not planned.
     replicates : int
-        With logs, number of bootstrap samples for the 95 % interval.
+        With logs, number of bootstrap samples for the interval of fitted-Q evaluation.
     seed : int
         Seed of the episodes.
     encode : function, optional
@@ -206,25 +239,43 @@ def evaluate(
     >>> policy = ft.plan(ft.learn(logs, refine=True, observe_reward=True), logs, discount=0.95)
     >>> ft.evaluate(policy, "tiger", episodes=1000).discounted_return > 10
     True
-    >>> by_logs = ft.evaluate(policy, ft.sample("tiger", episodes=200, seed=2), episodes=500)
-    >>> by_logs.rollouts.value > by_logs.logged.discounted_return
-    True
+    >>> held_out = ft.sample("tiger", episodes=200, max_steps=5, seed=2)
+    >>> by_logs = ft.evaluate("always:listen", logs=held_out, discount=0.95)
+    >>> round(by_logs["wdr"].value, 3), by_logs.comparison.verdict
+    (-4.524, 'better')
     """
     checked(episodes, discount)
+    if logs is not None:
+        if where is not None:
+            raise TypeError("evaluate() got both a place to act in and logs; give one of them")
+        where = logs
+    if where is None:
+        raise TypeError("evaluate() needs a domain or an environment to act in, or logs")
     if isinstance(where, Logs):
-        first = policy.first_action if where.first_action is not None else None
-        report = _native.evaluate_by(
-            native_of(policy, Policy), where._native, episodes, max_steps, discount, replicates, seed, first
-        )
-        worth = LogValue._of(report)
-        if worth.learned_from is not None and worth.learned_from.warning is not None:
-            warnings.warn(worth.learned_from.warning, stacklevel=2)
-        if worth.rewarded < FEW_REWARDS:
-            little = f"only {worth.rewarded} steps of these logs had a non-zero reward, so the estimates are unreliable; give more logs"
-            warnings.warn(little, stacklevel=2)
-        elif worth.agree is False:
-            warnings.warn("the two estimates disagree, so trust neither; give more logs, or logs of a policy closer to this one", stacklevel=2)
+        plan = policy if isinstance(policy, Policy) else None
+        first = where.first_action if plan is None else plan.first_action if where.first_action is not None else None
+        question = {
+            "estimators": list(estimators),
+            "bound": bound,
+            "level": level,
+            "cross_fit": cross_fit,
+            "folds": folds,
+            "rollouts": episodes,
+            "max_steps": max_steps,
+            "discount": discount,
+            "replicates": replicates,
+            "seed": seed,
+            "epsilon": epsilon,
+        }
+        if plan is None and not isinstance(policy, str):
+            native_of(policy, Policy)
+        native = None if plan is None else native_of(plan, Policy)
+        worth = LogValue._of(_native.evaluate_by(native, policy if isinstance(policy, str) else "", where._native, question, first))
+        for words in worth.warnings:
+            warnings.warn(words, stacklevel=2)
         return worth
+    if isinstance(policy, str):
+        raise TypeError(f"policy {policy!r}: only a Policy can act; names of policies are for logs")
     if not isinstance(where, str | os.PathLike | Domain):
         if not hasattr(where, "action_space"):
             raise TypeError(f"{where!r} is not a domain, an environment or logs")

@@ -153,7 +153,7 @@ class Returns:
     """Fraction of the episodes that terminated, rather than being truncated."""
 
     def __repr__(self) -> str:
-        plain, less = Estimate(self.mean_return, self.ci95), Estimate(self.discounted_return, self.discounted_ci95)
+        plain, less = _with_interval(self.mean_return, self.ci95), _with_interval(self.discounted_return, self.discounted_ci95)
         return f"<foretell.Returns: {plain}, discounted {less}, {count(self.episodes, 'episode')}>"
 
     def _repr_html_(self) -> str:
@@ -169,71 +169,95 @@ class Returns:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value and half the width of its 95 % interval; None for a single episode."""
+    """A value with its standard error and the ends of its interval; None if there are too few
+    episodes to know them."""
 
     value: float
-    ci95: float | None
+    error: float | None
+    low: float | None
+    high: float | None
+
+    @classmethod
+    def _of(cls, report: dict[str, Any]) -> Estimate:
+        return cls(*(report[name] for name in ("value", "error", "low", "high")))
 
     def __str__(self) -> str:
-        return f"{self.value:.4g}" if self.ci95 is None else f"{self.value:.4g} ± {self.ci95:.2g}"
+        return f"{self.value:.4g}" if self.low is None or self.high is None else f"{self.value:.4g} [{self.low:.4g}, {self.high:.4g}]"
+
+
+@dataclass(frozen=True)
+class Against:
+    """A policy against what was logged."""
+
+    by: str
+    """The estimator that decides."""
+    difference: Estimate
+    """The value of the policy minus what was logged."""
+    verdict: str
+    """"better", "worse", "cannot-tell" or "same"."""
+    needed: int | None
+    """Episodes, about, with which such a difference could be told, if it cannot with these."""
 
 
 @dataclass(frozen=True)
 class LogValue:
-    """The return of a policy, estimated from logs in two ways with different kinds of error."""
+    """The value of a policy, estimated from logs; ``value["wdr"]`` is the estimate by "wdr"."""
 
-    logged: Returns
-    """Returns of the behaviour policy in the logs."""
-    fitted_q: Estimate
-    """Estimate by fitted-Q evaluation."""
-    rollouts: Estimate | None
-    """Estimate by rollouts in the policy's own model, if it has one."""
-    same_action: float
-    """Fraction of the steps with a reward in which the policy takes the logged action."""
-    agree: bool | None
-    """Whether the two estimates agree; if not, trust neither. None if there is only one, or one
-    without an interval."""
-    missing_rewards: int
-    """Steps without a reward: fitted-Q leaves them out, and the logged return takes the mean of known
-    rewards there."""
+    logged: Estimate
+    """What was logged."""
+    estimates: dict[str, Estimate]
+    """The policy, by each estimator that could be used."""
+    comparison: Against
+    verdict: str
+    """The verdict in one sentence."""
+    notes: list[str]
+    """What the estimates rest on."""
+    warnings: list[str]
+    """Reasons not to trust them."""
+    episodes: int
     rewarded: int
-    """Steps of the logs with a non-zero reward, on which the estimates are based."""
+    """Steps of the logs with a non-zero reward."""
+    without_reward: int
+    """Steps without a reward, which were left out."""
     max_steps: int
     discount: float
+    level: float
+    bound: str
+    propensities: dict[str, Any] | str
+    """Where the probabilities of logged actions are from: "logged", or how they were estimated."""
+    support: dict[str, Any]
+    """How much the logs say about the policy: effective number of episodes, largest weight, …"""
+    returns: dict[str, Any] | None
+    """CVaR and quantiles of the weighted returns; None if too few whole episodes have weight."""
+    cross_fitted: dict[str, Any] | None
+    """How plans were made anew on folds of the logs, if they were."""
+    agree: bool | None
+    """Whether Q and model agree with the estimate that decides. None if there is only one."""
     learned_from: LearnedFrom | None
     """How many of the episodes it was planned on or its model learned from; None where that is not
     known."""
 
     @classmethod
     def _of(cls, report: dict[str, Any]) -> LogValue:
-        rollouts = report["rollouts"]
+        against = report["comparison"]
+        same = ("episodes", "rewarded", "without_reward", "max_steps", "discount", "level", "bound", "propensities", "support")
+        also = ("returns", "cross_fitted", "agree", "verdict", "notes", "warnings")
         return cls(
-            logged=Returns(**report["logged"]),
-            fitted_q=Estimate(**report["fitted_q"]),
-            rollouts=None if rollouts is None else Estimate(**rollouts),
-            same_action=report["same_action"],
-            agree=report["agree"],
-            missing_rewards=report["missing_rewards"],
-            rewarded=report["rewarded"],
-            max_steps=report["max_steps"],
-            discount=report["discount"],
-            learned_from=LearnedFrom._of(report.get("learned_from")),
+            logged=Estimate._of(report["logged"]),
+            estimates={found["estimator"]: Estimate._of(found) for found in report["estimates"]},
+            comparison=Against(against["by"], Estimate._of(against["difference"]), against["verdict"], against["needed"]),
+            learned_from=LearnedFrom._of(report["learned_from"]),
+            **{name: report[name] for name in same + also},
         )
 
-    def _rows(self) -> list[tuple[str, object]]:
-        logged = Estimate(self.logged.discounted_return, self.logged.discounted_ci95)
-        return [
-            ("by fitted-Q", self.fitted_q),
-            *([] if self.rollouts is None else [("in its model", self.rollouts)]),
-            ("logged", logged),
-        ]
+    def __getitem__(self, estimator: str) -> Estimate:
+        return self.estimates[estimator]
 
     def __repr__(self) -> str:
-        return f"<foretell.LogValue, discounted: {', '.join(f'{name} {value}' for name, value in self._rows())}>"
+        return f"<foretell.LogValue: {self.comparison.by} {self[self.comparison.by]}, logged {self.logged}>"
 
     def _repr_html_(self) -> str:
-        notes = ["The two estimates disagree: trust neither."] if self.agree is False else []
-        return table("LogValue", [*self._rows(), ("same action", f"{self.same_action:.1%}")], notes)
+        return table("LogValue", [("logged", self.logged), *self.estimates.items()], [self.verdict, *self.notes, *self.warnings])
 
 
 @dataclass(frozen=True)
@@ -258,7 +282,7 @@ class Solution:
 
     def __repr__(self) -> str:
         least = "" if self.lower is None else f"at least {self.lower:.5g}, "
-        earned = "" if self.returns is None else f", earned {Estimate(self.returns.discounted_return, self.returns.discounted_ci95)}"
+        earned = "" if self.returns is None else f", earned {_with_interval(self.returns.discounted_return, self.returns.discounted_ci95)}"
         return f"<foretell.Solution: {least}at most {self.upper:.5g}{earned}>"
 
 

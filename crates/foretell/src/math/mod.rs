@@ -12,6 +12,6 @@ pub(crate) mod cluster;
 pub(crate) use per_step::{PerStep, PerStepMean};
 pub(crate) use sparse::{Linear, Matrix, SparseMatrix, SparseRows};
 pub use statistics::Mean;
-pub(crate) use statistics::Z95;
+pub(crate) use statistics::{Z95, t_quantile};
 pub(crate) use svd::Svd;
 pub(crate) use vector::{argmax, dot, dot4, dot8, multiply, multiply_transposed, product};

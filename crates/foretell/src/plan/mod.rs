@@ -4,6 +4,7 @@
 mod experience;
 mod fitted_q;
 mod memory;
+mod choices;
 mod tree_q;
 mod window;
 mod q;
@@ -21,6 +22,7 @@ mod file;
 
 pub(crate) use choice::{contenders, seeking};
 pub use choice::{plan, plan_on};
+pub use choices::Choices;
 pub use evidence::{Choice, Judged};
 pub use experience::{States, Step, Steps, are_single_steps};
 pub use fitted_q::{Approximator, FittedQ, Round};
@@ -30,6 +32,6 @@ pub use params::{PlanOverrides, PlanParams, Planner, Regressor, StateKind};
 pub use planner::{Plan, only_reward};
 pub use support::Support;
 pub use translated::Translated;
+pub(crate) use tree_q::{AtOwnTime, Following, LANES, Lanes};
 pub use tree_q::{Ensembles, Structure, TreeFit, TreeQ};
-pub(crate) use tree_q::{Following, LANES};
 pub use window::{Recent, RecentPast, WindowFit, WindowPolicy, WindowQ};

@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::rng::Seed;
 use crate::trees::{Forest, Inputs, Leaves, Rows, Targets, TreeParams, Trees};
 
-pub(crate) use following::{Following, LANES};
+pub(crate) use following::{AtOwnTime, Following, LANES, Lanes};
 
 /// When the structure of the trees is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,11 +7,11 @@ use super::folds::Draw;
 use crate::data::Trajectory;
 use crate::error::{Error, Result};
 use crate::judge::baselines::Test;
-use crate::judge::off_policy::{Estimate, LogTest};
 use crate::learn::{first_alphabet, learn};
 use crate::log::Logs;
 use crate::math::Z95;
 use crate::model::LearnParams;
+use crate::off_policy::{Bounded, Target, TargetPolicy, ValueParams, value_of};
 use crate::plan::{PlanParams, plan_on};
 use crate::rng::Seed;
 
@@ -21,8 +21,8 @@ const MOST_PLANNED: usize = 1 << 16;
 /// How the value of a policy is estimated.
 #[derive(Clone, Copy, Debug)]
 pub enum Evaluation<'d> {
-    /// Fitted-Q evaluation on the episodes held out.
-    Logs(LogTest),
+    /// Weighted doubly robust, on the episodes held out.
+    Logs(ValueParams),
     /// Returns in a domain.
     Domain(Test<'d>),
 }
@@ -45,7 +45,7 @@ pub struct CandidateValue {
     /// Its parameters.
     pub params: LearnParams,
     /// Its discounted return; `None` if there is no policy, or the logs cannot evaluate it.
-    pub value: Option<Estimate>,
+    pub value: Option<Bounded>,
     /// The reason, if there is no value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
@@ -84,14 +84,19 @@ impl Values<'_> {
         Ok(valued)
     }
 
-    fn value(&self, kept: &Logs, params: &LearnParams, training: &[Trajectory], held_out: &[Trajectory]) -> Result<Estimate> {
+    fn value(&self, kept: &Logs, params: &LearnParams, training: &[Trajectory], held_out: &[Trajectory]) -> Result<Bounded> {
         let model = learn(kept, params)?;
         let plan = plan_on(&model, training, &self.planning, &mut |_| {})?;
         match &self.judge {
-            Evaluation::Logs(test) => Ok(test.evaluate(&plan, held_out)?.fitted_q),
+            Evaluation::Logs(params) => {
+                let target = Target { policy: TargetPolicy::Plan(&plan), epsilon: 0.0 };
+                value_of(&target, plan.alphabet(), held_out, params)
+            }
             Evaluation::Domain(test) => {
                 let returns = test.returns(plan.policies_for(test.domain.alphabet())?);
-                Ok(Estimate { value: returns.discounted_return, ci95: returns.discounted_ci95 })
+                let (value, half) = (returns.discounted_return, returns.discounted_ci95);
+                let ends = |side: f64| half.map(|half| value + side * half);
+                Ok(Bounded { value, error: half.map(|half| half / Z95), low: ends(-1.0), high: ends(1.0) })
             }
         }
     }
@@ -108,8 +113,8 @@ pub fn most_valuable(valued: &[CandidateValue]) -> usize {
     });
     match (best, best.and_then(value), value(0)) {
         (Some(best), Some(most), Some(first)) => {
-            let error = most.ci95.zip(first.ci95).map(|(most, first)| most.hypot(first) / Z95);
-            if error.is_some_and(|error| most.value - first.value > error) { best } else { 0 }
+            let error = most.error.unwrap_or(f64::INFINITY).hypot(first.error.unwrap_or(f64::INFINITY));
+            if most.value - first.value > error { best } else { 0 }
         }
         (Some(best), _, None) => best,
         _ => 0,
@@ -122,18 +127,17 @@ mod tests {
 
     #[test]
     fn another_is_chosen_only_if_it_is_significantly_better() {
-        let valued = |values: &[Option<(f64, f64)>]| -> Vec<CandidateValue> {
-            let one = |value: &Option<(f64, f64)>| CandidateValue {
+        let valued = |values: &[Option<f64>]| -> Vec<CandidateValue> {
+            let one = |value: &Option<f64>| CandidateValue {
                 params: LearnParams::default(),
-                value: value.map(|(value, half)| Estimate { value, ci95: Some(half) }),
+                value: value.map(|value| Bounded { error: Some(1.0), ..Bounded::alone(value) }),
                 why: None,
             };
             values.iter().map(one).collect()
         };
-        let half = Z95; // one standard error
-        assert_eq!(most_valuable(&valued(&[Some((1.0, half)), Some((2.0, half)), Some((0.0, half))])), 0);
-        assert_eq!(most_valuable(&valued(&[Some((1.0, half)), Some((2.5, half)), Some((2.6, half))])), 2);
-        assert_eq!(most_valuable(&valued(&[None, Some((2.0, half)), Some((2.0, half))])), 1);
+        assert_eq!(most_valuable(&valued(&[Some(1.0), Some(2.0), Some(0.0)])), 0);
+        assert_eq!(most_valuable(&valued(&[Some(1.0), Some(2.5), Some(2.6)])), 2);
+        assert_eq!(most_valuable(&valued(&[None, Some(2.0), Some(2.0)])), 1);
         assert_eq!(most_valuable(&valued(&[None, None])), 0);
         assert_eq!(most_valuable(&[]), 0);
     }

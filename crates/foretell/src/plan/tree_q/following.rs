@@ -2,14 +2,13 @@
 //!
 //! Each weighting gives exactly the same numbers as [`FittedQ`](crate::plan::fitted_q::FittedQ).
 //! But a leaf is looked up once for all of them, and the trees of an action are evaluated only
-//! where the policy takes it.
-
-use std::mem;
+//! where the policy may take it.
 
 use rayon::prelude::*;
 
 use super::{Frozen, Member, TreeFit};
 use crate::data::Action;
+use crate::plan::choices::Choices;
 use crate::plan::experience::{Step, Steps};
 use crate::trees::{Leaves, Trees};
 
@@ -25,6 +24,8 @@ pub(crate) struct Following<'f> {
     steps: &'f Steps,
     discount: f64,
     parts: Vec<Part<'f>>,
+    /// The number of steps before each row in its episode, and before each step.
+    times: Vec<usize>,
 }
 
 /// The trees of one action.
@@ -33,43 +34,56 @@ struct Part<'f> {
     /// The steps that took it, and their leaves.
     steps: &'f [usize],
     train: &'f Leaves,
-    /// The states in which the policy takes it, and their leaves.
-    rows: Vec<usize>,
+    /// The states in which the policy may take it, with its probability, and their leaves.
+    rows: Vec<(usize, f64)>,
     asked: Leaves,
 }
 
+/// Q̂ and V̂ along the logs over what is left of a horizon at each step.
+pub(crate) struct AtOwnTime {
+    /// V̂ of each row, with the steps that are left there.
+    pub(crate) v: Vec<Lanes>,
+    /// Q̂ of each logged step, with the steps that are left before it.
+    pub(crate) q: Vec<Lanes>,
+}
+
 impl<'f> Following<'f> {
-    /// `actions` are the actions of the policy in each state; all of them must occur among the
-    /// steps.
+    /// `policy` are the probabilities of actions in each state; all that may be taken must occur
+    /// among the steps.
     ///
     /// # Panics
     /// If the structure is not frozen, or if there is one forest for all actions.
-    pub(crate) fn new(fit: &'f TreeFit, steps: &'f Steps, actions: &[Action], discount: f64) -> Following<'f> {
+    pub(crate) fn new(fit: &'f TreeFit, steps: &'f Steps, policy: &Choices, discount: f64) -> Following<'f> {
         assert_eq!(fit.members.len(), steps.actions(), "trees for each action");
-        assert_eq!(actions.len(), steps.rows(), "an action for each row");
+        assert_eq!(policy.rows(), steps.rows(), "probabilities for each row");
         let members = (0..).map(Action).zip(&fit.members);
         let members = members.filter_map(|(a, member)| member.as_ref().map(|member| (a, member)));
-        Following { steps, discount, parts: members.map(|(a, member)| Part::new(member, a, actions)).collect() }
+        let ends = steps.starts().iter().skip(1).copied().chain([steps.rows()]);
+        let times = steps.starts().iter().zip(ends).flat_map(|(&start, end)| 0..end - start).collect();
+        Following { steps, discount, parts: members.map(|(a, member)| Part::new(member, a, policy)).collect(), times }
     }
 
-    /// Q̂ for `rounds` steps ahead, in each state, for each of the weightings of the steps.
-    pub(crate) fn values(&self, weights: impl Fn(usize) -> Lanes, rounds: usize) -> Vec<Lanes> {
+    /// Q̂ and V̂ of the steps that are left of the horizon, for each of the weightings of the steps;
+    /// `see` gets V̂ of all rows for one step ahead, two, and so on.
+    pub(crate) fn over(&self, weights: impl Fn(usize) -> Lanes, horizon: usize, mut see: impl FnMut(&[Lanes])) -> AtOwnTime {
         let weighted: Vec<Weighted<'_>> = self.parts.iter().map(|part| Weighted::new(part, &weights)).collect();
         let mut values = vec![[0.0; LANES]; self.steps.rows()];
-        let mut before = values.clone();
-        for _ in 0..rounds {
-            mem::swap(&mut values, &mut before);
+        let mut own = AtOwnTime { v: values.clone(), q: vec![[0.0; LANES]; self.steps.list().len()] };
+        for round in 1..=horizon {
+            let before = std::mem::replace(&mut values, vec![[0.0; LANES]; self.steps.rows()]);
             for part in &weighted {
-                part.update(|i| self.target(&self.steps.list()[i], &before), &mut values);
+                let means = part.fit(|i| self.target(&self.steps.list()[i], &before));
+                part.add_values(&means, &mut values);
+                part.set_q(&means, |i| self.times[self.steps.list()[i].row] + round == horizon, &mut own.q);
             }
-            if values == before {
-                break; // and in all later rounds
-            }
+            let mine = own.v.iter_mut().zip(&values).zip(&self.times).filter(|(_, time)| **time + round == horizon);
+            mine.for_each(|((own, value), _)| *own = *value);
+            see(&values);
         }
-        values
+        own
     }
 
-    /// r + γ Q̂(s', π(s'))
+    /// r + γ Σ_a π(a | s') Q̂(s', a)
     fn target(&self, step: &Step, values: &[Lanes]) -> Lanes {
         let future = if step.terminal { [0.0; LANES] } else { values[step.row + 1] };
         future.map(|future| step.reward + self.discount * future)
@@ -77,10 +91,11 @@ impl<'f> Following<'f> {
 }
 
 impl<'f> Part<'f> {
-    fn new(member: &'f Member, a: Action, actions: &[Action]) -> Part<'f> {
+    fn new(member: &'f Member, a: Action, policy: &Choices) -> Part<'f> {
         let Frozen { trees, train, asked } = member.frozen.as_ref().expect("the structure is frozen");
-        let rows: Vec<usize> = (0..actions.len()).filter(|&row| actions[row] == a).collect();
-        let places: Vec<_> = rows.iter().map(|&row| (0, row)).collect();
+        let probabilities = (0..policy.rows()).map(|row| (row, policy.of(row)[a.index()]));
+        let rows: Vec<(usize, f64)> = probabilities.filter(|(_, p)| *p > 0.0).collect();
+        let places: Vec<_> = rows.iter().map(|&(row, _)| (0, row)).collect();
         Part { trees, steps: &member.steps, train, asked: Leaves::select(asked, trees.len(), &places), rows }
     }
 
@@ -118,15 +133,19 @@ impl<'p> Weighted<'p> {
         Weighted { part, weights, totals: by_tree.concat(), all }
     }
 
-    /// Fits the trees, and evaluates them in the states in which the policy takes the action.
-    fn update(&self, target: impl Fn(usize) -> Lanes + Sync, values: &mut [Lanes]) {
-        let Part { trees, steps, rows, asked, .. } = self.part;
+    /// Fits the trees: the mean in each leaf.
+    fn fit(&self, target: impl Fn(usize) -> Lanes + Sync) -> Vec<Lanes> {
         let weighted = |(&i, weights): (&usize, &Lanes)| {
             let y = target(i);
             std::array::from_fn(|lane| weights[lane] * y[lane])
         };
-        let products: Vec<Lanes> = steps.par_iter().zip(&self.weights).map(weighted).collect();
-        let means: Vec<Lanes> = (0..trees.len()).into_par_iter().flat_map_iter(|tree| self.means(tree, &products)).collect();
+        let products: Vec<Lanes> = self.part.steps.par_iter().zip(&self.weights).map(weighted).collect();
+        (0..self.part.trees.len()).into_par_iter().flat_map_iter(|tree| self.means(tree, &products)).collect()
+    }
+
+    /// Adds π(a | s) Q̂(s, a) to the values of the states in which the policy may take the action.
+    fn add_values(&self, means: &[Lanes], values: &mut [Lanes]) {
+        let Part { trees, rows, asked, .. } = self.part;
         let mut sums = vec![[0.0; LANES]; rows.len()];
         sums.par_chunks_mut(BLOCK).enumerate().for_each(|(block, sums)| {
             for tree in 0..trees.len() {
@@ -135,7 +154,19 @@ impl<'p> Weighted<'p> {
             }
             sums.iter_mut().flatten().for_each(|sum| *sum /= trees.len() as f64);
         });
-        rows.iter().zip(sums).for_each(|(&row, value)| values[row] = value);
+        for (&(row, p), q) in rows.iter().zip(&sums) {
+            values[row].iter_mut().zip(q).for_each(|(value, q)| *value += p * q);
+        }
+    }
+
+    /// Sets Q̂ of those of its logged steps that are asked for.
+    fn set_q(&self, means: &[Lanes], is_asked: impl Fn(usize) -> bool, q: &mut [Lanes]) {
+        let Part { trees, steps, train, .. } = self.part;
+        for (place, &i) in steps.iter().enumerate().filter(|(_, i)| is_asked(**i)) {
+            let mut sum = [0.0; LANES];
+            (0..trees.len()).for_each(|tree| add(&mut sum, &means[train.of_tree(tree)[place] as usize]));
+            q[i] = sum.map(|sum| sum / trees.len() as f64);
+        }
     }
 
     /// The weighted mean in each leaf of a tree; where all weights are zero, that of the whole
@@ -190,7 +221,9 @@ mod tests {
             _ => (i % (lane + 1)) as f64 + if lane == 0 { 1.0 } else { 0.0 },
         };
         let weights = |i| std::array::from_fn(|lane| weight(i, lane));
-        let values = Following::new(&fit, &steps, &actions, 0.9).values(weights, ROUNDS);
+        let policy = Choices::given(&steps, &actions);
+        let mut values = Vec::new();
+        Following::new(&fit, &steps, &policy, 0.9).over(weights, ROUNDS, |last| values = last.to_vec());
         for lane in 0..LANES {
             let weights: Vec<f64> = (0..steps.list().len()).map(|i| weight(i, lane)).collect();
             let mut fitted = FittedQ::new(&steps, &mut fit, 0.9).following(&actions).weighted(&weights);
