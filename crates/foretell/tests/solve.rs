@@ -167,6 +167,74 @@ fn the_value_is_that_of_the_whole_tree_of_beliefs() {
     }
 }
 
+/// Rooms of two states, two states and one: the room is seen, and a noisy bit of the state. It
+/// starts anywhere.
+fn rooms(seed: u64) -> Pomdp {
+    let mut rng = Seed(seed).rng();
+    let row = |rng: &mut Rng, n: usize| -> Vec<f64> {
+        let weights: Vec<f64> = (0..n).map(|_| rng.uniform().powi(3)).collect();
+        let total: f64 = weights.iter().sum();
+        weights.iter().map(|w| w / total).collect()
+    };
+    let transitions = (0..2).map(|_| (0..5).map(|_| sparse(&row(&mut rng, 5))).collect()).collect();
+    let mut seen = |s: usize| {
+        let bit = rng.uniform();
+        if s == 4 { vec![(4, 1.0)] } else { vec![(s / 2 * 2, bit), (s / 2 * 2 + 1, 1.0 - bit)] }
+    };
+    let emissions = (0..2).map(|_| (0..5).map(&mut seen).collect()).collect();
+    let rewards = (0..10).map(|i| rule(i / 5, i % 5, 2.0 * rng.uniform() - 1.0)).collect();
+    Pomdp::new(PomdpTables {
+        states: names("s", 5),
+        actions: names("a", 2),
+        observations: names("o", 5),
+        start: vec![(0, 0.2), (1, 0.2), (2, 0.2), (3, 0.2), (4, 0.2)],
+        transitions,
+        emissions,
+        rewards,
+        ..PomdpTables::default()
+    })
+    .unwrap()
+}
+
+#[test]
+fn the_value_is_that_of_the_whole_tree_where_rooms_are_observed() {
+    let (discount, depth) = (0.3, 5);
+    let tail = f64::powi(discount, 5) / (1.0 - discount);
+    for seed in 0..20 {
+        let pomdp = rooms(seed);
+        let expected = tree_value(&pomdp, &Belief::new(&pomdp), discount, depth);
+        let (solution, rounds) = planned(&pomdp, discount, 1e-5, 500);
+        let lower = solution.lower.unwrap();
+        assert!(solution.upper - lower < 2e-5, "{seed}: {lower} {}", solution.upper);
+        assert!(lower <= expected + tail && expected - tail <= solution.upper, "{seed}: {lower} {expected} {}", solution.upper);
+        // The bounds of any round hold for the value that later ones find.
+        let value = 0.5 * (lower + solution.upper);
+        assert!(rounds.iter().all(|r| r.lower <= value + 2e-5 && value <= r.upper + 2e-5), "{seed}: {value} {rounds:?}");
+    }
+}
+
+#[test]
+fn a_state_in_which_nothing_is_earned_is_as_good_as_the_end() {
+    // `over` is not terminal, so without discount only what is earned before it counts.
+    let text = |end: &str| {
+        format!(
+            "discount: 0.9  values: reward  states: on over  actions: wait stop  observations: o  start: on
+             T: wait : on 0.5 0.5  T: stop : on : over 1  T: * : over {end}
+             O: * uniform
+             R: wait : on : * : * 1
+             R: stop : on : * : * 1.5"
+        )
+    };
+    let (sink, back) = (Pomdp::parse(&text("0 1"), "sink").unwrap(), Pomdp::parse(&text("0.5 0.5"), "back").unwrap());
+    let expected = (1.0f64 / (1.0 - 0.45)).max(1.5); // waiting lasts two steps in the mean
+    let values = qmdp(&sink, 0.9).unwrap();
+    assert!((values.upper - expected).abs() < ROUNDING, "{values:?}");
+    assert!(values.vectors.iter().all(|v| v.values[1] == 0.0), "{values:?}");
+    assert!(qmdp(&back, 0.9).unwrap().vectors[0].values[1] > 1.0, "`over` is left again");
+    let (solution, _) = planned(&sink, 0.9, 1e-6, 100);
+    assert!((solution.lower.unwrap() - expected).abs() < 1e-5 && (solution.upper - expected).abs() < 1e-5, "{solution:?}");
+}
+
 #[test]
 fn without_discount_episodes_that_surely_end_have_a_value() {
     for seed in 0..3 {

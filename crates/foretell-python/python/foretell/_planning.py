@@ -84,7 +84,7 @@ def plan(
     window : int, default 2
         Maximum number of last steps that the table distinguishes, besides the time step.
     rounds : int, default 100
-        Rounds of fitted-Q, or trials of the point-based planner.
+        Rounds of fitted-Q, or of the point-based planner.
     discount : float, default 0.99
         Discount γ.
     trees : int, default 25

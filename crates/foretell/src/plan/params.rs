@@ -85,7 +85,7 @@ parameters! {
     regressor: Regressor,
     /// Maximum number of last steps that the table distinguishes, besides the time step
     window: usize,
-    /// Rounds of fitted-Q, or trials of the point-based planner
+    /// Rounds of fitted-Q, or of the point-based planner
     rounds: usize,
     /// Discount γ
     discount: f64,

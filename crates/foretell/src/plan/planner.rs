@@ -49,9 +49,8 @@ pub struct Plan {
     pub(super) choice: Option<Arc<Choice>>,
 }
 
-/// Multiplications after which point-based planning stops: a matter of seconds. The mazes and AMM
-/// need a tenth of it.
-const MOST_WORK: u64 = 1_000_000_000;
+/// Multiplications after which point-based planning stops: a second or two.
+const MOST_WORK: u64 = 4_000_000_000;
 
 /// The reward of every step, if all are the same: then these episodes do not distinguish a good
 /// policy from a bad one. They do if an episode terminates, because a good policy may be one that

@@ -14,6 +14,8 @@
 //! states.
 
 mod bounds;
+mod classes;
+mod graph;
 mod lower;
 mod point_based;
 mod system;
@@ -24,7 +26,7 @@ pub use point_based::{Gap, PointBased, Round};
 use super::{Belief, Pomdp};
 use crate::data::{Action, ActionObservation};
 use crate::error::Result;
-use crate::math::{argmax, dot8 as dot};
+use crate::math::argmax;
 use crate::rng::Rng;
 use crate::system::{Filter, Policy, Track};
 use system::System;
@@ -117,7 +119,11 @@ impl Policy for VectorPolicy<'_> {
     }
 
     fn act(&mut self, _: &mut Rng) -> Action {
-        let (i, _) = argmax(self.vectors.iter().map(|v| dot(&v.values, self.belief.state())));
+        // Beliefs of large systems are sparse.
+        let possible = self.belief.state().iter().enumerate().filter(|(_, b)| **b > 0.0);
+        let possible: Vec<(usize, f64)> = possible.map(|(s, &b)| (s, b)).collect();
+        let value = |v: &AlphaVector| -> f64 { possible.iter().map(|&(s, b)| b * v.values[s]).sum() };
+        let (i, _) = argmax(self.vectors.iter().map(value));
         self.vectors[i].action
     }
 

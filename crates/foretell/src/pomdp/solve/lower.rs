@@ -1,112 +1,151 @@
-//! A lower bound of the value: the maximum of vectors, each the value of some plan from every
-//! state.
+//! A lower bound of the value: for each class of states the maximum of vectors, each the value of
+//! some plan from every state of the class.
 
 use super::AlphaVector;
 use super::bounds::blind;
-use super::system::{Point, Successor, System};
+use super::system::{Point, System};
 use crate::data::Action;
 use crate::error::Result;
-use crate::math::argmax;
 
-/// Vectors are pruned when their number has doubled since the last time and is at least this:
-/// pruning costs the square of their number.
-const MIN_TO_PRUNE: usize = 64;
+/// Vectors in a block, whose values at one state are adjacent: products of a belief with all of
+/// them need no horizontal sums and use every lane of the processor.
+const WIDTH: usize = 16;
 
 pub(super) struct Lower {
-    vectors: Vec<VectorAtBelief>,
-    prune_at: usize,
+    sets: Vec<VectorSet>,
+    /// The values of always taking the same action, of every state.
+    blind: Vec<Vec<f64>>,
 }
 
-/// A vector and the belief at which it was backed up.
-struct VectorAtBelief {
-    vector: AlphaVector,
-    point: Point,
+/// The vectors over the states of one class.
+struct VectorSet {
+    /// At (i / WIDTH), s·WIDTH + i % WIDTH the value of vector i at the s-th state of the class.
+    blocks: Vec<Vec<f64>>,
+    actions: Vec<Action>,
 }
 
 impl Lower {
     /// The values of the policies that always take the same action.
     pub fn new(system: &System) -> Result<Lower> {
-        let vector = |a: usize| -> Result<VectorAtBelief> {
-            let vector = AlphaVector { action: Action(a as u32), values: blind(system, a)? };
-            Ok(VectorAtBelief { vector, point: system.start.clone() })
-        };
-        Ok(Lower { vectors: (0..system.actions).map(vector).collect::<Result<_>>()?, prune_at: MIN_TO_PRUNE })
+        let blind: Vec<Vec<f64>> = (0..system.actions).map(|a| blind(system, a)).collect::<Result<_>>()?;
+        let sets = (0..system.classes.len()).map(|_| VectorSet { blocks: Vec::new(), actions: Vec::new() }).collect();
+        let mut lower = Lower { sets, blind };
+        for class in 0..system.classes.len() {
+            let members = system.classes.members(class);
+            for (a, values) in lower.blind.iter().enumerate() {
+                let values: Vec<f64> = members.iter().map(|&s| values[s as usize]).collect();
+                lower.sets[class].push(Action(a as u32), &values);
+            }
+        }
+        Ok(lower)
     }
 
+    /// How many vectors there are in all.
     pub fn len(&self) -> usize {
-        self.vectors.len()
+        self.sets.iter().map(|set| set.actions.len()).sum()
     }
 
-    pub fn vectors(&self) -> impl Iterator<Item = &AlphaVector> {
-        self.vectors.iter().map(|v| &v.vector)
+    /// How many vectors there are over the states of a class.
+    pub fn len_of(&self, class: usize) -> usize {
+        self.sets[class].actions.len()
     }
 
-    /// The index of the largest vector, and its value.
-    pub fn largest(&self, point: &Point) -> (usize, f64) {
-        argmax(self.vectors().map(|v| point.dot(&v.values)))
-    }
-
-    /// V(b)
-    pub fn value(&self, point: &Point) -> f64 {
-        self.largest(point).1
-    }
-
-    /// The vector of the best plan at `point` that continues with one of the present vectors after
-    /// each observation, α(s) = r(a, s) + γ Σ_s' T(s' | a, s) Σ_o O(o | a, s') α_o(s'); added if it
-    /// is larger there than all others.
-    ///
-    /// `successors` are those of `point` for each action; `cannot_improve` excludes actions that
-    /// cannot be better.
-    pub fn back_up(
-        &mut self,
-        system: &System,
-        point: &Point,
-        successors: &[Vec<Successor>],
-        cannot_improve: impl Fn(usize, f64) -> bool,
-    ) {
-        let (largest, value) = self.largest(point);
-        let mut found: Option<(usize, f64, Vec<usize>)> = None;
-        for (a, successors) in successors.iter().enumerate().filter(|&(a, _)| !cannot_improve(a, value)) {
-            let mut q = point.dot(system.reward(a));
-            let mut next = vec![largest; system.observations]; // any vector will do for observations that cannot follow
-            for successor in successors {
-                let (i, value) = self.largest(&successor.point);
-                next[successor.observation] = i;
-                q += system.discount * successor.probability * value;
+    /// The largest of the vectors of a class from the `from`-th on at a belief, and its value.
+    pub fn largest(&self, system: &System, class: usize, point: &Point, from: usize) -> (usize, f64) {
+        let (set, places) = (&self.sets[class], system.classes.places(class));
+        let mut best = (from, f64::NEG_INFINITY);
+        for (i, block) in set.blocks.iter().enumerate().skip(from / WIDTH) {
+            let mut sums = [0.0; WIDTH];
+            for (s, b) in point.entries() {
+                let values = &block[places[s] as usize * WIDTH..][..WIDTH];
+                for lane in 0..WIDTH {
+                    sums[lane] += b * values[lane];
+                }
             }
-            if found.as_ref().is_none_or(|best| q > best.1) {
-                found = Some((a, q, next));
+            let present = i * WIDTH..((i + 1) * WIDTH).min(set.actions.len());
+            for (j, value) in present.zip(sums).filter(|&(j, _)| j >= from) {
+                if value > best.1 {
+                    best = (j, value);
+                }
             }
         }
-        let Some((a, _, next)) = found.filter(|best| best.1 > value) else { return };
-        let values = self.vector(system, a, &next);
-        if point.dot(&values) > value {
-            self.vectors.retain(|v| v.vector.values.iter().zip(&values).any(|(old, new)| old > new));
-            let vector = AlphaVector { action: Action(a as u32), values };
-            self.vectors.push(VectorAtBelief { vector, point: point.clone() });
+        best
+    }
+
+    /// Adds a vector over the states of a class.
+    pub fn push(&mut self, class: usize, action: Action, values: &[f64]) {
+        self.sets[class].push(action, values);
+    }
+
+    /// α(s) = r(a, s) + γ Σ_s' T(s' | a, s) Σ_o O(o | a, s') α_o(s') for the states of a class,
+    /// where `next[o]` is the vector α_o of the class that follows; any where o cannot follow.
+    pub fn vector(&self, system: &System, class: usize, a: usize, next: &[usize]) -> Vec<f64> {
+        let after = |to: usize| -> f64 {
+            let class = system.classes.of_state(to);
+            let (set, place) = (&self.sets[class], system.classes.places(class)[to] as usize);
+            system.emissions[a].row(to).map(|(o, p)| p * set.get(next[o], place)).sum()
+        };
+        let mut known = vec![f64::NAN; system.states];
+        let value = |&s: &u32| {
+            let s = s as usize;
+            let mut future = 0.0;
+            for (to, p) in system.transitions[a].row(s) {
+                if known[to].is_nan() {
+                    known[to] = after(to);
+                }
+                future += p * known[to];
+            }
+            system.reward(a)[s] + system.discount * future
+        };
+        system.classes.members(class).iter().map(value).collect()
+    }
+
+    /// Removes the vectors that are not marked, class by class.
+    pub fn retain(&mut self, keep: &[Vec<bool>]) {
+        for (set, keep) in self.sets.iter_mut().zip(keep) {
+            set.retain(keep);
         }
     }
 
-    fn vector(&self, system: &System, a: usize, next: &[usize]) -> Vec<f64> {
-        let after =
-            |s: usize| -> f64 { system.emissions[a].row(s).map(|(o, p)| p * self.vectors[next[o]].vector.values[s]).sum() };
-        let after: Vec<f64> = (0..system.states).map(after).collect();
-        let value = |s: usize| system.reward(a)[s] + system.discount * system.expect(a, s, &after);
-        (0..system.states).map(value).collect()
+    /// The vectors over all states. Beyond its class, where a vector is never needed while beliefs
+    /// are exact, it has the value of its action forever.
+    pub fn vectors(&self, system: &System) -> Vec<AlphaVector> {
+        let mut all = Vec::with_capacity(self.len());
+        for (class, set) in self.sets.iter().enumerate() {
+            for (i, &action) in set.actions.iter().enumerate() {
+                let mut values = self.blind[action.index()].clone();
+                for (place, &s) in system.classes.members(class).iter().enumerate() {
+                    values[s as usize] = set.get(i, place);
+                }
+                all.push(AlphaVector { action, values });
+            }
+        }
+        all
+    }
+}
+
+impl VectorSet {
+    fn get(&self, i: usize, place: usize) -> f64 {
+        self.blocks[i / WIDTH][place * WIDTH + i % WIDTH]
     }
 
-    /// Keeps the vectors that are the largest at the start or at the belief of some vector.
-    pub fn prune(&mut self, start: &Point) {
-        if self.vectors.len() < self.prune_at {
-            return;
+    fn push(&mut self, action: Action, values: &[f64]) {
+        let lane = self.actions.len() % WIDTH;
+        if lane == 0 {
+            self.blocks.push(vec![0.0; values.len() * WIDTH]);
         }
-        let mut keep = vec![false; self.vectors.len()];
-        keep[self.largest(start).0] = true;
-        for v in &self.vectors {
-            keep[self.largest(&v.point).0] = true;
+        let block = self.blocks.last_mut().expect("a block was added for the first lane");
+        values.iter().enumerate().for_each(|(s, &value)| block[s * WIDTH + lane] = value);
+        self.actions.push(action);
+    }
+
+    fn retain(&mut self, keep: &[bool]) {
+        let states = self.blocks.first().map_or(0, |block| block.len() / WIDTH);
+        let mut kept = VectorSet { blocks: Vec::new(), actions: Vec::new() };
+        for i in (0..self.actions.len()).filter(|&i| keep[i]) {
+            let values: Vec<f64> = (0..states).map(|s| self.get(i, s)).collect();
+            kept.push(self.actions[i], &values);
         }
-        let mut keep = keep.into_iter();
-        self.vectors.retain(|_| keep.next().expect("one for each vector"));
-        self.prune_at = MIN_TO_PRUNE.max(2 * self.vectors.len());
+        *self = kept;
     }
 }

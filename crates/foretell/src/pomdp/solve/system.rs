@@ -1,5 +1,6 @@
-//! A POMDP for the solvers: without terminal states, sparse, action by action.
+//! A POMDP for the solvers: without states in which nothing is earned, sparse, action by action.
 
+use super::classes::Classes;
 use crate::data::Action;
 use crate::error::{Error, Result};
 use crate::math::{SparseRows, dot8 as dot};
@@ -10,7 +11,7 @@ pub(super) const MAX_SWEEPS: usize = 1_000_000;
 /// Accuracy of the largest expected number of steps: less than 1 suffices for a bound.
 const STEP_TOLERANCE: f64 = 0.5;
 
-/// Transitions and emissions omit terminal states: there are no rewards after them.
+/// Transitions and emissions omit terminal states, and others after which nothing is earned.
 pub(super) struct System {
     pub states: usize,
     pub actions: usize,
@@ -26,6 +27,7 @@ pub(super) struct System {
     /// w(s) ≥ 1 + γ max_a Σ_s' T(s' | a, s) w(s'): no policy goes on for longer, in discounted steps. So no value is beyond
     /// w(s) times the largest reward, and values that change by no more than δ in a sweep are within δ w(s) of their limit.
     pub steps: Vec<f64>,
+    pub classes: Classes,
 }
 
 /// A belief, by the states that it holds possible, in order.
@@ -33,6 +35,12 @@ pub(super) struct System {
 pub(super) struct Point {
     pub states: Vec<u32>,
     pub weights: Vec<f64>,
+}
+
+/// Memory for [`System::successors`], reused: zeros, one for each state.
+pub(super) struct Scratch {
+    next: Vec<f64>,
+    touched: Vec<u32>,
 }
 
 /// The belief after an action and an observation.
@@ -51,6 +59,11 @@ impl Point {
 
     pub fn entries(&self) -> impl Iterator<Item = (usize, f64)> {
         self.states.iter().zip(&self.weights).map(|(&s, &b)| (s as usize, b))
+    }
+
+    /// One of its states: all are of the same class.
+    pub fn any_state(&self) -> usize {
+        self.states[0] as usize
     }
 
     /// Σ_s b(s) v(s)
@@ -75,19 +88,22 @@ impl System {
             transitions: Vec::new(),
             emissions: Vec::new(),
             steps: Vec::new(),
+            classes: Classes::default(),
         };
+        let over = worthless(pomdp);
         pomdp.start().for_each(|(s, p)| system.start.push(s, p));
         for a in (0..actions).map(|a| Action(a as u32)) {
             let (mut transitions, mut emissions) = (SparseRows::default(), SparseRows::default());
             for s in 0..states {
-                transitions.push(pomdp.transitions(a, s).filter(|&(to, _)| !pomdp.is_terminal(to)));
-                emissions.push(pomdp.emissions(a, s).filter(|_| !pomdp.is_terminal(s)).map(|(o, p)| (o.index(), p)));
+                transitions.push(pomdp.transitions(a, s).filter(|&(to, _)| !over[to]));
+                emissions.push(pomdp.emissions(a, s).filter(|_| !over[s]).map(|(o, p)| (o.index(), p)));
                 system.rewards.push(pomdp.expected_reward(a, s));
             }
             system.transitions.push(transitions);
             system.emissions.push(emissions);
         }
         system.steps = system.most_steps(pomdp)?;
+        system.classes = Classes::of(&system);
         Ok(system)
     }
 
@@ -111,15 +127,27 @@ impl System {
         &self.rewards[a * self.states..][..self.states]
     }
 
-    /// The possible successors after `a`, by observation.
-    pub fn successors(&self, point: &Point, a: usize) -> Vec<Successor> {
-        let mut next = vec![0.0; self.states];
+    /// Memory for [`System::successors`].
+    pub fn scratch(&self) -> Scratch {
+        Scratch { next: vec![0.0; self.states], touched: Vec::new() }
+    }
+
+    /// The possible successors after `a`, in an order that depends only on `point` and `a`.
+    pub fn successors(&self, point: &Point, a: usize, scratch: &mut Scratch) -> Vec<Successor> {
+        let Scratch { next, touched } = scratch;
         for (s, b) in point.entries() {
-            self.transitions[a].row(s).for_each(|(to, p)| next[to] += b * p);
+            for (to, p) in self.transitions[a].row(s) {
+                if next[to] == 0.0 {
+                    touched.push(to as u32);
+                }
+                next[to] += b * p;
+            }
         }
+        touched.sort_unstable();
         let mut at = vec![None; self.observations];
         let mut all: Vec<Successor> = Vec::new();
-        for (s, &p) in next.iter().enumerate().filter(|(_, p)| **p > 0.0) {
+        for s in touched.drain(..).map(|s| s as usize) {
+            let p = std::mem::take(&mut next[s]);
             for (observation, q) in self.emissions[a].row(s).filter(|(_, q)| p * q > 0.0) {
                 let i = *at[observation].get_or_insert_with(|| {
                     all.push(Successor { observation, probability: 0.0, point: Point::default() });
@@ -174,6 +202,22 @@ impl System {
             }
             ending.into_iter().for_each(|s| endless[s] = false);
         }
+    }
+}
+
+/// The states after which no policy earns or loses anything: terminal ones, and those that pay
+/// nothing and lead only to such states.
+fn worthless(pomdp: &Pomdp) -> Vec<bool> {
+    let actions = pomdp.alphabet().actions().len() as u32;
+    let pays = |s: usize| (0..actions).any(|a| pomdp.expected_reward(Action(a), s) != 0.0);
+    let mut over: Vec<bool> = (0..pomdp.states().len()).map(|s| pomdp.is_terminal(s) || !pays(s)).collect();
+    loop {
+        let leaves = |s: usize| (0..actions).any(|a| pomdp.transitions(Action(a), s).any(|(to, _)| !over[to]));
+        let wrong: Vec<usize> = (0..over.len()).filter(|&s| over[s] && leaves(s)).collect();
+        if wrong.is_empty() {
+            return over;
+        }
+        wrong.into_iter().for_each(|s| over[s] = false);
     }
 }
 
