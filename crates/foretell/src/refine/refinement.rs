@@ -94,8 +94,14 @@ impl<'a> Refinement<'a> {
     pub(crate) fn over(model: &Model, data: Data<'a>, params: &RefineParams) -> Result<Refinement<'a>> {
         params.validate()?;
         let model = model.clone().without_ensemble().without_mixture().without_refinement();
-        let first_look = FirstLook::of(&model, &data)?;
+        let mut first_look = FirstLook::of(&model, &data)?;
         let mut waiting = candidates(&model, params);
+        if waiting.iter().any(|candidate| candidate.layout == StateLayout::Merged) {
+            first_look.merged = first_look.merge(model.alphabet());
+            waiting.retain(|candidate| {
+                candidate.layout != StateLayout::Merged || first_look.merged.is_some() || params.layout == StateLayout::Merged
+            });
+        }
         let mut params = params.clone();
         if !data.holds_out() {
             // Nothing to compare by: only the simplest candidate, for a few rounds.
@@ -173,7 +179,8 @@ impl<'a> Refinement<'a> {
         fits.sort_by(|x, y| x.judged.total_cmp(&y.judged));
         self.leader = fits.pop();
         let enough = |leader: &&Fit| leader.best_states as u64 * STEPS_PER_STATE <= self.data.steps;
-        let leader = self.leader.as_ref().filter(enough);
+        // There is one automaton only.
+        let leader = self.leader.as_ref().filter(enough).filter(|leader| leader.candidate.layout != StateLayout::Merged);
         self.restarts = leader.map_or(0, |leader| most.min(work / leader.work.max(1)));
         (self.rivals, self.done) = (Some(fits), false);
     }
@@ -236,13 +243,18 @@ impl<'a> Refinement<'a> {
     /// A candidate before the first round.
     fn first_fit(&self, candidate: Candidate, seed: Seed) -> Result<Fit> {
         let latent = self.first_look.latent(&self.model, candidate, seed)?;
+        let candidate = match candidate.layout {
+            StateLayout::Merged => Candidate { states: latent.going_on(self.model.alphabet()), ..candidate },
+            _ => candidate,
+        };
         Ok(self.if_growing(Fit::new(candidate, latent, seed, self.every > 1)))
     }
 
     /// The same with a number of states that grows, where it is not given and can grow.
     fn if_growing(&self, fit: Fit) -> Fit {
         let is_open = self.params.states == StateCount::Auto && self.data.holds_out();
-        let can_grow = matches!(fit.candidate.layout, StateLayout::Auto | StateLayout::Owned | StateLayout::Free);
+        let can_grow =
+            matches!(fit.candidate.layout, StateLayout::Auto | StateLayout::Owned | StateLayout::Merged | StateLayout::Free);
         if is_open && can_grow { fit.growing() } else { fit }
     }
 
@@ -379,12 +391,12 @@ fn candidates(model: &Model, params: &RefineParams) -> Vec<Candidate> {
         (StateCount::About(n), _) => n,
         (StateCount::Auto, StateLayout::Free) => FREE,
         (StateCount::Auto, StateLayout::Dense) => DENSE,
-        (StateCount::Auto, StateLayout::Owned | StateLayout::Auto) => going_on,
+        (StateCount::Auto, StateLayout::Owned | StateLayout::Merged | StateLayout::Auto) => going_on,
     };
     let layouts = match params.layout {
         // The number of states of modes is fixed.
         StateLayout::Auto if params.states != StateCount::Auto => vec![StateLayout::Owned, StateLayout::Free],
-        StateLayout::Auto => vec![StateLayout::Owned, StateLayout::Free, StateLayout::Modes],
+        StateLayout::Auto => vec![StateLayout::Merged, StateLayout::Owned, StateLayout::Free, StateLayout::Modes],
         layout => vec![layout],
     };
     layouts.into_iter().map(|layout| Candidate { layout, states: number(layout) }).collect()

@@ -176,7 +176,7 @@ impl Latent {
         });
         let layout = match candidate.layout {
             StateLayout::Modes => Some(Layout::modes(alphabet, MODES)),
-            StateLayout::Owned | StateLayout::Auto => Layout::of_sets(sets.collect(), false),
+            StateLayout::Owned | StateLayout::Merged | StateLayout::Auto => Layout::of_sets(sets.collect(), false),
             StateLayout::Free | StateLayout::Dense => Layout::of_sets(sets.collect(), true),
         };
         let layout = layout.ok_or_else(|| arrays.damaged("the sets of its states are not consistent"))?;
