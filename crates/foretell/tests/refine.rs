@@ -72,8 +72,9 @@ fn states_merged_from_histories_remember_the_sign_of_the_t_maze() {
     let model = learn(&train, &small(8)).unwrap();
     let mut refinement = Refinement::new(&model, &train, &RefineParams::default()).unwrap();
     let rounds: Vec<EmRound> = refinement.by_ref().collect::<Result<_, _>>().unwrap();
+    let merged = rounds.iter().find(|round| round.candidate.layout == StateLayout::Merged);
     // Two signs, and five cells of the corridor and the junction for each of them.
-    assert_eq!((rounds[0].candidate.layout, rounds[0].candidate.states), (StateLayout::Merged, 14));
+    assert_eq!(merged.map(|round| round.candidate.states), Some(14));
     let per_step = score(&refinement.finish().unwrap(), &held_out, maze.pomdp()).unwrap().per_step;
     let steps: usize = over(&held_out, &model).iter().map(|z| z.steps.len()).sum();
     let nats = per_step * steps as f64 / 300.0;

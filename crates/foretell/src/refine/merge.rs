@@ -408,8 +408,12 @@ mod tests {
 
     fn automaton(episodes: &[Vec<ActionObservation>]) -> Automaton {
         let mut alphabet = Alphabet::default();
-        ["lower", "raise"].map(|name| alphabet.intern_action(name));
-        ["left", "right", "up"].map(|name| alphabet.intern_observation(name));
+        for name in ["lower", "raise"] {
+            alphabet.intern_action(name);
+        }
+        for name in ["left", "right", "up"] {
+            alphabet.intern_observation(name);
+        }
         let steps: Vec<Steps<'_>> = episodes.iter().map(Vec::as_slice).collect();
         let mut seen = vec![0.0; 3];
         episodes.iter().flatten().for_each(|ao| seen[ao.observation.index()] += 1.0);
