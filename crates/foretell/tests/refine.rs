@@ -66,6 +66,23 @@ fn states_grow_to_about_those_of_the_maze_and_em_gains_in_every_stage() {
 }
 
 #[test]
+fn states_merged_from_histories_remember_the_sign_of_the_t_maze() {
+    let maze = domains::get("t-maze:length=6").unwrap();
+    let (train, held_out) = (logs(&maze, 600, 60, 31), logs(&maze, 300, 60, 32));
+    let model = learn(&train, &small(8)).unwrap();
+    let mut refinement = Refinement::new(&model, &train, &RefineParams::default()).unwrap();
+    let rounds: Vec<EmRound> = refinement.by_ref().collect::<Result<_, _>>().unwrap();
+    let merged = rounds.iter().find(|round| round.candidate.layout == StateLayout::Merged);
+    // Two signs, and five cells of the corridor and the junction for each of them.
+    assert_eq!(merged.map(|round| round.candidate.states), Some(14));
+    let per_step = score(&refinement.finish().unwrap(), &held_out, maze.pomdp()).unwrap().per_step;
+    let steps: usize = over(&held_out, &model).iter().map(|z| z.steps.len()).sum();
+    let nats = per_step * steps as f64 / 300.0;
+    // Other layouts have about -3.4.
+    assert!(nats > -(2f64.ln()) - 0.2, "only the sign is unknown, but an episode has {nats} nats");
+}
+
+#[test]
 fn the_refined_model_is_far_closer_to_the_truth_and_the_same_for_any_number_of_threads() {
     let maze = domains::get("colored-gridworld").unwrap();
     let (training, test) = (logs(&maze, 3000, 13, 21), logs(&maze, 2000, 13, 22));

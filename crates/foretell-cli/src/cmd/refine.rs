@@ -103,7 +103,7 @@ pub fn refine(
 pub fn say(model: &Model, trace: &[EmRound], stopped: Option<StopReason>) -> anyhow::Result<()> {
     let Some(latent) = model.latent() else { return Ok(()) };
     let kind = match latent.candidate.layout {
-        StateLayout::Owned | StateLayout::Auto => "each emits one observation",
+        StateLayout::Owned | StateLayout::Merged | StateLayout::Auto => "each emits one observation",
         StateLayout::Free | StateLayout::Dense => "each emits several observations",
         StateLayout::Modes => "each is an observation and a hidden mode",
     };
@@ -159,6 +159,7 @@ pub fn advise(model: &Model) -> anyhow::Result<()> {
 fn name(round: &EmRound) -> String {
     let layout = match round.candidate.layout {
         StateLayout::Owned | StateLayout::Auto => "owned",
+        StateLayout::Merged => "merged",
         StateLayout::Free => "free",
         StateLayout::Modes => "modes",
         StateLayout::Dense => "dense",

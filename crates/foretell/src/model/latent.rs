@@ -20,6 +20,9 @@ pub enum StateLayout {
     Auto,
     /// Each state emits one observation: for noise-free observations that many states share
     Owned,
+    /// The same, beginning with histories merged into a deterministic automaton: for memory that
+    /// reaches far
+    Merged,
     /// A state may emit any observation: for noisy observations
     Free,
     /// A state is an observation and a hidden mode with dynamics of its own

@@ -35,6 +35,9 @@ pub(super) struct FirstLook {
     pub(super) patterns: Vec<Vec<u32>>,
     /// A sample of episodes with the predictive state after each step, concatenated.
     pub(super) sample: Vec<(Vec<ActionObservation>, Vec<f32>)>,
+    /// States merged from the histories of the sample, and the counts of its paths, where there are
+    /// such states.
+    pub(super) merged: Option<(Layout, HardCounts)>,
 }
 
 impl FirstLook {
@@ -50,6 +53,7 @@ impl FirstLook {
             seen: vec![0.0; symbols],
             patterns: data.patterns(),
             sample: Vec::new(),
+            merged: None,
         })
     }
 
@@ -100,6 +104,13 @@ impl FirstLook {
                 check_size(layout.states, actions, layout.most_transitions(&self.triples))?;
                 let hard = self.owned(&layout, seed.stream("clusters"));
                 (layout, hard)
+            }
+            StateLayout::Merged => {
+                let (layout, hard) = self.merged.as_ref().ok_or_else(|| {
+                    let problem = "no deterministic automaton of moderate size fits these logs";
+                    Error::data(problem, "choose another `layout`")
+                })?;
+                return Ok(Latent::new(layout.clone(), actions, hard, &self.triples, &self.seen));
             }
             StateLayout::Free | StateLayout::Dense => {
                 check_size(states, actions, states.saturating_mul(states))?;

@@ -184,8 +184,7 @@ impl Fit {
         let grown = goes_on.then(|| look.grown(&self.latent, alphabet, every, seed)).flatten();
         match grown {
             Some(latent) => {
-                let ends = alphabet.observations().iter().filter(|symbol| symbol.terminal).count();
-                self.candidate.states = latent.layout.states - ends - 1;
+                self.candidate.states = latent.going_on(alphabet);
                 self.latent = latent;
                 *growth = Growth { stage: growth.stage + 1, rounds: 0, before: self.judged, ..*growth };
             }

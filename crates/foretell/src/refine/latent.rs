@@ -13,6 +13,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::layout::{Layout, START, Triple};
+use crate::data::Alphabet;
 
 /// Share of that prior that goes to all states by their frequency, whatever followed s.
 const BACK_OFF: f64 = 0.1;
@@ -219,6 +220,12 @@ impl Latent {
     /// Whether rows have entries only for symbols seen in sequence.
     pub(super) fn is_sparse(&self) -> bool {
         self.actions * self.layout.states * self.layout.states > LARGEST_DENSE
+    }
+
+    /// The number of states without the start and those that end episodes.
+    pub(super) fn going_on(&self, alphabet: &Alphabet) -> usize {
+        let ends = alphabet.observations().iter().filter(|symbol| symbol.terminal).count();
+        self.layout.states - ends - 1
     }
 
     /// Share of each symbol.

@@ -5,6 +5,8 @@
 //!
 //! 1. The model filters the logs; its states are clustered, into few or as many as are wanted.
 //! 2. Counting transitions between clusters gives a first T and E.
+//!    Another one comes from histories after which the same follows: they are merged into an
+//!    automaton.
 //! 3. EM raises the likelihood.
 //! 4. States whose past and future depend on each other are split, and EM goes on, until the
 //!    likelihood of held-out episodes no longer rises.
@@ -19,6 +21,7 @@ mod latent;
 mod expect;
 mod maximise;
 mod first_look;
+mod merge;
 mod finish;
 mod split;
 mod grow;

@@ -57,6 +57,9 @@ pub struct Refinement<'a> {
     pub(super) first_look: FirstLook,
     /// Candidates still to be tried; the last is the next.
     pub(super) waiting: Vec<Candidate>,
+    /// How well the automaton of merged histories predicts before EM, if there is one: others that
+    /// come not close to it are given up, and EM goes on from it if no other is better.
+    pub(super) automaton: Option<f64>,
     /// Candidates are compared on one of this many episodes; 1 means all.
     pub(super) every: u64,
     /// Candidates tried on a share of the episodes; later those that are still to be fitted in full,
@@ -94,8 +97,14 @@ impl<'a> Refinement<'a> {
     pub(crate) fn over(model: &Model, data: Data<'a>, params: &RefineParams) -> Result<Refinement<'a>> {
         params.validate()?;
         let model = model.clone().without_ensemble().without_mixture().without_refinement();
-        let first_look = FirstLook::of(&model, &data)?;
+        let mut first_look = FirstLook::of(&model, &data)?;
         let mut waiting = candidates(&model, params);
+        if params.layout == StateLayout::Merged || params.layout == StateLayout::Auto && data.holds_out() {
+            first_look.merged = first_look.merge(model.alphabet());
+        }
+        if params.layout == StateLayout::Auto && first_look.merged.is_none() {
+            waiting.retain(|candidate| candidate.layout != StateLayout::Merged);
+        }
         let mut params = params.clone();
         if !data.holds_out() {
             // Nothing to compare by: only the simplest candidate, for a few rounds.
@@ -105,12 +114,13 @@ impl<'a> Refinement<'a> {
         }
         waiting.reverse();
         let every = if waiting.len() == 1 { 1 } else { TRIAL_SHARE.min(data.steps / LEAST_TRIAL).max(1) };
-        Ok(Refinement {
+        let mut refinement = Refinement {
             model,
             data,
             params,
             first_look,
             waiting,
+            automaton: None,
             every,
             tried: Vec::new(),
             leader: None,
@@ -121,7 +131,13 @@ impl<'a> Refinement<'a> {
             most_work: MOST_WORK,
             trace: Vec::new(),
             checkpoint: None,
-        })
+        };
+        if let Some(merged) = refinement.waiting.iter().find(|candidate| candidate.layout == StateLayout::Merged) {
+            let mut fit = refinement.first_fit(*merged, Seed(refinement.model.params().seed))?;
+            fit.round(&refinement.data, every)?;
+            refinement.automaton = Some(fit.judged);
+        }
+        Ok(refinement)
     }
 
     /// Resumes from a checkpoint if it has this part, and saves to it after rounds when a save is
@@ -173,7 +189,8 @@ impl<'a> Refinement<'a> {
         fits.sort_by(|x, y| x.judged.total_cmp(&y.judged));
         self.leader = fits.pop();
         let enough = |leader: &&Fit| leader.best_states as u64 * STEPS_PER_STATE <= self.data.steps;
-        let leader = self.leader.as_ref().filter(enough);
+        // There is one automaton only.
+        let leader = self.leader.as_ref().filter(enough).filter(|leader| leader.candidate.layout != StateLayout::Merged);
         self.restarts = leader.map_or(0, |leader| most.min(work / leader.work.max(1)));
         (self.rivals, self.done) = (Some(fits), false);
     }
@@ -215,12 +232,13 @@ impl<'a> Refinement<'a> {
     /// best are fitted in full; then the best of all is fitted again, if that is wanted.
     fn next_fit(&mut self) -> Result<Option<Fit>> {
         let seed = Seed(self.model.params().seed);
-        if let Some(candidate) = self.waiting.pop() {
+        if let Some(candidate) = self.waiting.pop().filter(|candidate| !self.is_beaten(candidate)) {
             return Ok(Some(self.first_fit(candidate, seed)?));
         }
         if self.every > 1 {
             self.tried = finalists(std::mem::take(&mut self.tried));
             self.leader = None;
+            self.automaton = None;
             self.every = 1;
         }
         if let Some(fit) = self.tried.pop() {
@@ -233,16 +251,28 @@ impl<'a> Refinement<'a> {
         self.first_fit(candidate, seed.stream("restarts").index(self.restarts)).map(Some)
     }
 
+    /// Whether it is the automaton, which is the last candidate, and another is better than it is
+    /// before EM.
+    fn is_beaten(&self, candidate: &Candidate) -> bool {
+        let leader = self.leader.as_ref().filter(|_| candidate.layout == StateLayout::Merged);
+        leader.zip(self.automaton).is_some_and(|(leader, automaton)| leader.judged > automaton)
+    }
+
     /// A candidate before the first round.
     fn first_fit(&self, candidate: Candidate, seed: Seed) -> Result<Fit> {
         let latent = self.first_look.latent(&self.model, candidate, seed)?;
+        let candidate = match candidate.layout {
+            StateLayout::Merged => Candidate { states: latent.going_on(self.model.alphabet()), ..candidate },
+            _ => candidate,
+        };
         Ok(self.if_growing(Fit::new(candidate, latent, seed, self.every > 1)))
     }
 
     /// The same with a number of states that grows, where it is not given and can grow.
     fn if_growing(&self, fit: Fit) -> Fit {
         let is_open = self.params.states == StateCount::Auto && self.data.holds_out();
-        let can_grow = matches!(fit.candidate.layout, StateLayout::Auto | StateLayout::Owned | StateLayout::Free);
+        let can_grow =
+            matches!(fit.candidate.layout, StateLayout::Auto | StateLayout::Owned | StateLayout::Merged | StateLayout::Free);
         if is_open && can_grow { fit.growing() } else { fit }
     }
 
@@ -287,8 +317,9 @@ impl Refinement<'_> {
             false => (self.params.em_rounds, self.most_work),
         };
         // A candidate that is far behind after the rounds of a trial will not catch up.
-        let is_far_behind = |leader: &Fit| fit.judged + fit.hope() < leader.judged - CLOSE;
-        if fit.round >= TRIAL_ROUNDS && self.leader.as_ref().is_some_and(is_far_behind) {
+        let mut rivals = self.leader.as_ref().map(|leader| leader.judged).into_iter().chain(self.automaton);
+        let is_far_behind = |rival: f64| fit.judged + fit.hope() < rival - CLOSE;
+        if fit.round >= TRIAL_ROUNDS && rivals.any(is_far_behind) {
             Some(StopReason::Behind)
         } else if fit.growth.is_none() && fit.round - fit.gained.1 >= self.params.patience {
             Some(StopReason::NoGain)
@@ -379,12 +410,12 @@ fn candidates(model: &Model, params: &RefineParams) -> Vec<Candidate> {
         (StateCount::About(n), _) => n,
         (StateCount::Auto, StateLayout::Free) => FREE,
         (StateCount::Auto, StateLayout::Dense) => DENSE,
-        (StateCount::Auto, StateLayout::Owned | StateLayout::Auto) => going_on,
+        (StateCount::Auto, StateLayout::Owned | StateLayout::Merged | StateLayout::Auto) => going_on,
     };
     let layouts = match params.layout {
         // The number of states of modes is fixed.
         StateLayout::Auto if params.states != StateCount::Auto => vec![StateLayout::Owned, StateLayout::Free],
-        StateLayout::Auto => vec![StateLayout::Owned, StateLayout::Free, StateLayout::Modes],
+        StateLayout::Auto => vec![StateLayout::Owned, StateLayout::Free, StateLayout::Modes, StateLayout::Merged],
         layout => vec![layout],
     };
     layouts.into_iter().map(|layout| Candidate { layout, states: number(layout) }).collect()

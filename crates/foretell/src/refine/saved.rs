@@ -77,6 +77,8 @@ impl Refinement<'_> {
         let tried = tried.collect::<Result<Vec<Fit>>>()?;
         (self.leader, self.fit, self.tried) = (leader, fit, tried);
         self.trace = header.trace.iter().zip(trace.chunks_exact(3)).map(|(round, numbers)| round.with(numbers)).collect();
+        // It was judged on the share of the episodes on which candidates are compared.
+        self.automaton = self.automaton.filter(|_| header.every == self.every);
         (self.waiting, self.every) = (header.waiting, header.every);
         Ok(())
     }
@@ -176,7 +178,7 @@ impl Latent {
         });
         let layout = match candidate.layout {
             StateLayout::Modes => Some(Layout::modes(alphabet, MODES)),
-            StateLayout::Owned | StateLayout::Auto => Layout::of_sets(sets.collect(), false),
+            StateLayout::Owned | StateLayout::Merged | StateLayout::Auto => Layout::of_sets(sets.collect(), false),
             StateLayout::Free | StateLayout::Dense => Layout::of_sets(sets.collect(), true),
         };
         let layout = layout.ok_or_else(|| arrays.damaged("the sets of its states are not consistent"))?;
