@@ -2,8 +2,8 @@
 
 use foretell::agent::Sampling;
 use foretell::plan::{
-    Ensembles, FittedQ, GreedyOnTrees, LastObservations, Recent, Regressor, StateKind, States, Steps, Structure, TreeFit,
-    WindowFit, WindowQ, plan_on,
+    Ensembles, FittedQ, GreedyOnTrees, LastObservations, Planner, Recent, Regressor, StateKind, States, Steps, Structure,
+    TreeFit, WindowFit, WindowQ, plan_on,
 };
 use foretell::pomdp::Qmdp;
 use foretell::{
@@ -272,16 +272,18 @@ fn a_sign_is_remembered_along_a_corridor_and_the_choice_of_the_planner_says_what
     assert!(earned(&maze, &best) > 3.0, "{choice:?}");
 }
 
+/// With the planner given, plans are not compared on the logs.
+fn by_predictions() -> PlanParams {
+    PlanParams { planner: Planner::FittedQ, rounds: 1, trees: 1, ..PlanParams::default() }
+}
+
 /// The estimator of Q that planning chooses in a domain.
 fn chosen(name: &str, episodes: usize, rank: usize) -> PlanParams {
     let domain = domains::get(name).unwrap();
     let logs = Logs::memory(domain.alphabet().clone(), domains::sample(&domain, episodes, domain.horizon, Seed(8)).collect());
     let model = learn(&logs, &LearnParams { rank, test_dim: 256, history_dim: 256, ..LearnParams::default() }).unwrap();
     let episodes: Vec<_> = logs.open(model.alphabet().clone()).unwrap().collect::<Result<_, _>>().unwrap();
-    plan_on(&model, &episodes, &PlanParams { rounds: 1, trees: 1, ..PlanParams::default() }, &mut |_| {})
-        .unwrap()
-        .params()
-        .clone()
+    plan_on(&model, &episodes, &by_predictions(), &mut |_| {}).unwrap().params().clone()
 }
 
 #[test]
@@ -295,7 +297,7 @@ fn the_better_predictor_is_chosen() {
     // Predictions cannot be compared on data that only one of them has learned from.
     let (_, mut episodes, model) = walks(100);
     episodes.truncate(50);
-    let plan = plan_on(&model, &episodes, &PlanParams { rounds: 1, trees: 1, ..PlanParams::default() }, &mut |_| {}).unwrap();
+    let plan = plan_on(&model, &episodes, &by_predictions(), &mut |_| {}).unwrap();
     assert_eq!(plan.params().regressor, Regressor::Trees);
 }
 
