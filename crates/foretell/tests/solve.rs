@@ -277,9 +277,9 @@ fn the_return_of_a_policy_is_at_least_the_lower_bound() {
 
 #[test]
 fn a_limit_of_work_stops_early_with_valid_bounds() {
-    let maze = domains::get("colored-gridworld").unwrap();
-    let planner = || PointBased::new(maze.pomdp().unwrap(), 0.99, Gap::default()).unwrap();
-    let (mut limited, mut free) = (planner().within(1_000_000), planner());
+    let rocks = domains::get("rocksample:size=4,rocks=3").unwrap();
+    let planner = || PointBased::new(rocks.pomdp().unwrap(), 0.95, Gap::default()).unwrap();
+    let (mut limited, mut free) = (planner().within(100_000), planner());
     let (few, all) = (limited.by_ref().count(), free.by_ref().count());
     assert!(few < all, "{few} rounds of {all}");
     let (wide, tight) = (limited.round(), free.round());

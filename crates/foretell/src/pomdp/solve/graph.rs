@@ -159,7 +159,8 @@ impl Graph {
         i as usize
     }
 
-    /// The nodes that actions lead to which may be the best, from the start.
+    /// The nodes that actions lead to which may be the best, from the start, and the plans of the
+    /// lower bound.
     fn relevant(&self) -> Vec<usize> {
         let mut found = vec![false; self.nodes.len()];
         found[START] = true;
@@ -167,7 +168,9 @@ impl Graph {
         let mut next = 0;
         while next < all.len() {
             let node = &self.nodes[all[next]];
-            for branch in node.branches.iter().filter(|branch| branch.upper >= node.known.lower) {
+            let planned = self.planned(all[next]);
+            let matters = |&(a, branch): &(usize, &Branch)| a == planned || branch.upper >= node.known.lower;
+            for (_, branch) in node.branches.iter().enumerate().filter(matters) {
                 for i in branch.children.iter().filter_map(|child| child.node).map(|i| i as usize) {
                     if !std::mem::replace(&mut found[i], true) {
                         all.push(i);
@@ -179,14 +182,29 @@ impl Graph {
         all
     }
 
-    /// Keeps the vectors that are the largest at a belief to which the best policy may lead.
+    /// The action of the largest vector at a node.
+    fn planned(&self, node: usize) -> usize {
+        let Node { class, known, .. } = &self.nodes[node];
+        self.lower.action(*class, known.vector as usize).index()
+    }
+
+    /// Keeps the vectors that are the largest at a belief to which the best policy may lead, or
+    /// which follows there if the policy takes the action of the largest vector: without these the
+    /// policy would earn less than the lower bound.
     pub fn prune_lower(&mut self) {
+        (0..self.nodes.len()).for_each(|i| self.refresh(i));
         let classes = 0..self.system.classes.len();
         let mut keep: Vec<Vec<bool>> = classes.map(|class| vec![false; self.lower.len_of(class)]).collect();
         for i in self.relevant() {
-            self.refresh(i);
-            let node = &self.nodes[i];
-            keep[node.class][node.known.vector as usize] = true;
+            let planned = self.planned(i);
+            keep[self.nodes[i].class][self.nodes[i].known.vector as usize] = true;
+            if self.nodes[i].branches.is_empty() {
+                continue;
+            }
+            self.refresh_branch(i, planned);
+            for child in &self.nodes[i].branches[planned].children {
+                keep[child.class][child.known.vector as usize] = true;
+            }
         }
         for (class, keep) in keep.iter_mut().enumerate() {
             if !keep.contains(&true) {

@@ -50,6 +50,11 @@ impl Lower {
         self.sets[class].actions.len()
     }
 
+    /// The action that a vector of a class begins with.
+    pub fn action(&self, class: usize, i: usize) -> Action {
+        self.sets[class].actions[i]
+    }
+
     /// The largest of the vectors of a class from the `from`-th on at a belief, and its value.
     pub fn largest(&self, system: &System, class: usize, point: &Point, from: usize) -> (usize, f64) {
         let (set, places) = (&self.sets[class], system.classes.places(class));
