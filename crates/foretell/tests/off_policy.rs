@@ -3,7 +3,7 @@
 use foretell::off_policy::{
     Bounded, CrossFit, Estimator, Evidence, Propensities, Target, TargetPolicy, Verdict, Weighted, cross_fitted, value_of,
 };
-use foretell::plan::plan_on;
+use foretell::plan::{Planner, Regressor, plan_on};
 use foretell::system::Exploring;
 use foretell::{
     Action, ActionObservation, Alphabet, Domain, End, LearnParams, LogValue, Logs, Mean, OffPolicy, Plan, PlanParams,
@@ -39,7 +39,8 @@ fn policy(maze: &Domain) -> Plan {
     let logs = Logs::memory(maze.alphabet().clone(), domains::sample(maze, 4000, maze.horizon, Seed(5)).collect());
     let model = learn(&logs, &LearnParams { rank: 20, test_dim: 256, history_dim: 256, ..LearnParams::default() }).unwrap();
     let episodes = over(&logs, &model.alphabet().clone());
-    plan_on(&model, &episodes, &PlanParams { rounds: 30, ..PlanParams::default() }, &mut |_| {}).unwrap()
+    let (planner, regressor) = (Planner::FittedQ, Regressor::Trees);
+    plan_on(&model, &episodes, &PlanParams { planner, regressor, rounds: 30, ..PlanParams::default() }, &mut |_| {}).unwrap()
 }
 
 /// The episodes over another alphabet.
