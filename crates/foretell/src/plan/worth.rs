@@ -49,6 +49,8 @@ pub(super) struct HeldOut<'e> {
     alphabet: &'e Alphabet,
     episodes: &'e [Trajectory],
     steps: Steps,
+    /// Stands for rewards that are unknown.
+    mean_reward: f64,
     /// Steps over which values are.
     horizon: usize,
     discount: f64,
@@ -60,7 +62,8 @@ impl<'e> HeldOut<'e> {
     pub(super) fn new(alphabet: &'e Alphabet, episodes: &'e [Trajectory], horizon: usize, discount: f64) -> Result<HeldOut<'e>> {
         let steps = Steps::of(alphabet, episodes)?;
         let propensities = propensities(episodes, steps.actions());
-        Ok(HeldOut { alphabet, episodes, steps, horizon, discount, propensities })
+        let mean_reward = steps.list().iter().map(|step| step.reward).collect::<Mean>().mean();
+        Ok(HeldOut { alphabet, episodes, steps, mean_reward, horizon, discount, propensities })
     }
 
     /// The value of a plan that was not made from these episodes.
@@ -92,7 +95,7 @@ impl<'e> HeldOut<'e> {
     }
 
     fn earned(&self, z: &Trajectory) -> f64 {
-        z.rewards.iter().rev().fold(0.0, |after, reward| reward.unwrap_or(0.0) + self.discount * after)
+        z.rewards.iter().rev().fold(0.0, |after, reward| reward.unwrap_or(self.mean_reward) + self.discount * after)
     }
 
     /// The value of taking these actions in the state of each row.
@@ -103,7 +106,9 @@ impl<'e> HeldOut<'e> {
         if !actions.iter().all(|a| taken[a.index()]) {
             return Worth::NEVER;
         }
-        let agrees: Vec<bool> = list.iter().map(|step| actions[step.row] == step.action).collect();
+        let logged = |(z, &start): (&'e Trajectory, &usize)| z.steps.iter().zip(start..).map(|(ao, row)| (ao.action, row));
+        let all = self.episodes.iter().zip(self.steps.starts()).flat_map(logged);
+        let agrees: Vec<bool> = all.map(|(action, row)| actions[row] == action).collect();
         let ratios = self.ratios(&agrees);
         // V̂_H, V̂_{H−1}, … as far as corrections go.
         let mut fitted = FittedQ::new(&self.steps, fit, self.discount).following(actions);
@@ -141,24 +146,25 @@ impl<'e> HeldOut<'e> {
 
     /// The mean of V̂_H over starts, with the residuals of the steps that agree.
     fn corrected(&self, values: &VecDeque<Vec<f64>>, ratios: &[Vec<f64>], agrees: &[bool]) -> Worth {
-        let (list, n) = (self.steps.list(), self.episodes.len() as f64);
-        let (mut worth, mut first) = (Mean::default(), 0);
-        for (i, z) in self.episodes.iter().enumerate() {
-            let mut own = values[0][self.steps.starts()[i]];
+        let n = self.episodes.len() as f64;
+        let mut rewarded = vec![None; self.steps.rows()];
+        self.steps.list().iter().for_each(|step| rewarded[step.row] = Some(step));
+        let mut worth = Mean::default();
+        for (i, &start) in self.steps.starts().iter().enumerate() {
+            let mut own = values[0][start];
             let mut weight = n;
-            for (t, w) in ratios.iter().enumerate().take(z.steps.len()) {
-                let step = list[first + t];
-                let after = match values.get(t + 1) {
-                    Some(values) if !step.terminal => values[step.row + 1],
-                    _ => 0.0,
-                };
-                if w[i] > 0.0 {
+            for (t, w) in ratios.iter().enumerate().take(self.episodes[i].steps.len()) {
+                // Without a reward there is no residual.
+                if let Some(step) = rewarded[start + t].filter(|_| w[i] > 0.0) {
+                    let after = match values.get(t + 1) {
+                        Some(values) if !step.terminal => values[step.row + 1],
+                        _ => 0.0,
+                    };
                     own += weight * w[i] * (step.reward + self.discount * after - values[t][step.row]);
                 }
                 weight *= self.discount;
             }
             worth.add(own);
-            first += z.steps.len();
         }
         // The estimate as if only the share of the steps that agree had been logged.
         let share = agrees.iter().filter(|agrees| **agrees).count() as f64 / agrees.len() as f64;
