@@ -123,7 +123,7 @@ fn compared(choice: &Choice) -> anyhow::Result<()> {
     let constant = choice.constant.as_ref().map_or(String::new(), |best| format!(", {} {}", best.name, show(best)));
     report::say(format!("  by logs    {}{others}; {} {}{constant}", show(chosen), choice.logged.name, show(&choice.logged)))?;
     report::say(format!(
-        "             cross-fitted values over {} at discount {}, each with its standard error",
+        "             cross-fitted values over {} at discount {}, each with the standard error of sampling alone: errors of Q̂ may be larger",
         plural(choice.horizon as u64, "step"),
         choice.discount
     ))?;
