@@ -183,8 +183,11 @@ fn times_and_lists_of_parquet_are_read() {
     assert_eq!(sets.collect::<Vec<_>>(), ["sub+mul", "sub+add"]);
 }
 
-/// Columns that tables may have: names, and how the cell of a row of an episode is made.
-const COLUMNS: [(&[&str], fn(usize, usize) -> String); 16] = [
+/// How the cell of a row of an episode is made.
+type CellOf = fn(usize, usize) -> String;
+
+/// Columns that tables may have: their names and cells.
+const COLUMNS: [(&[&str], CellOf); 16] = [
     (&["user_id", "subject", "episode", "ID, number", "session"], |episode, _| format!("u{episode}")),
     (&["time", "Day", "t", "visit"], |_, step| (2 * step + 1).to_string()),
     (&["date", "when"], |episode, step| format!("{}/{}/2026", episode % 12 + 1, 27 - step)),
@@ -211,7 +214,7 @@ proptest! {
         chosen in prop::collection::vec((0..COLUMNS.len(), 0..5usize), 2..9),
         interleaved in any::<bool>(),
     ) {
-        let mut columns: Vec<(&str, fn(usize, usize) -> String)> = Vec::new();
+        let mut columns: Vec<(&str, CellOf)> = Vec::new();
         for (kind, name) in chosen {
             let (names, cell) = COLUMNS[kind];
             let name = names[name % names.len()];

@@ -234,7 +234,7 @@ fn steps_without_a_reward_are_left_out() {
     let mut rng = Seed(2).rng();
     let mut episode = |i: usize| {
         let steps: Vec<_> = (0..4).map(|_| ActionObservation::new(rng.below(2) as u32, 0)).collect();
-        let reward = |t: usize| Some(1.0 - f64::from(steps[t].action.0)).filter(|_| (i + t) % 3 > 0);
+        let reward = |t: usize| Some(1.0 - f64::from(steps[t].action.0)).filter(|_| !(i + t).is_multiple_of(3));
         let rewards = (0..4).map(reward).collect();
         Trajectory { rewards, steps, action_probabilities: vec![0.5; 4], end: End::Truncated, about: Default::default() }
     };

@@ -279,7 +279,8 @@ mod tests {
 
     #[test]
     fn whole_numbers_are_ordered_if_the_next_is_near_and_names_if_it_depends_on_which_it_is() {
-        let of = |n: usize, mut next: Box<dyn FnMut(f64, &mut crate::rng::Rng) -> f64>| {
+        type Next = Box<dyn FnMut(f64, &mut crate::rng::Rng) -> f64>;
+        let of = |n: usize, mut next: Next| {
             let mut rng = Seed(5).rng();
             whole_numbers(&series(n, |x| next(x, &mut rng)))
         };

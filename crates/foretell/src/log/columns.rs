@@ -194,7 +194,7 @@ impl Columns {
 pub(super) fn conflicts(names: &[String], schema: &Schema) -> Vec<(Role, Vec<usize>)> {
     let matching = |known: &&[&str]| -> Vec<usize> {
         let named = |name: &&str| names.iter().position(|column| column.eq_ignore_ascii_case(name));
-        known.iter().filter_map(|name| named(name)).collect()
+        known.iter().filter_map(named).collect()
     };
     let open = SYNONYMS.iter().filter(|(role, _)| schema.given(*role).is_none() && *role != Role::NextObservation);
     open.map(|(role, known)| (*role, matching(known))).filter(|(_, columns)| columns.len() > 1).collect()

@@ -158,7 +158,7 @@ impl Schema {
 
     /// Says of a role, by its name, what another schema says.
     pub(super) fn restore(&mut self, role: &str, from: &Schema) {
-        let lists: [(Role, &mut Option<Vec<String>>, &Option<Vec<String>>); 13] = [
+        let lists = [
             (Role::Episode, &mut self.episode, &from.episode),
             (Role::Group, &mut self.group, &from.group),
             (Role::Step, &mut self.step, &from.step),

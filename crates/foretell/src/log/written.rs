@@ -35,8 +35,7 @@ impl Schema {
             true => Some(parts.iter().find_map(|part| part.split_once('=').filter(|(label, _)| *label == labels[i]))?.1),
             false => parts.get(i).copied(),
         };
-        let fits =
-            if parts.iter().any(labelled) { parts.iter().all(|part| labelled(&part)) } else { parts.len() == labels.len() };
+        let fits = if parts.iter().any(labelled) { parts.iter().all(labelled) } else { parts.len() == labels.len() };
         let part = |(i, label): (usize, &&str)| {
             let value = value(i).map_or(Some(UNKNOWN_PART.to_string()), |value| self.cell_of(label, value))?;
             Some(format!("{label}={value}"))

@@ -15,6 +15,9 @@ use crate::plan::{Choices, States, Steps};
 use crate::rng::Seed;
 use crate::trees::{Inputs, Rows, TreeParams, Trees};
 
+/// What of the last steps makes a context.
+type Key = fn(&[ActionObservation]) -> Vec<u32>;
+
 /// Folds of the logs; an estimate is from all but one.
 const FOLDS: usize = 5;
 /// m: the shorter context counts as this many steps.
@@ -144,7 +147,7 @@ impl<'s> Contexts<'s> {
     /// The best of the contexts that are made of last steps.
     fn best(&self) -> Estimated {
         let none = self.shares(&vec![0; self.steps.rows()], &Choices::uniform(self.steps), "nothing");
-        let kinds: [(&'static str, fn(&[ActionObservation]) -> Vec<u32>); 3] = [
+        let kinds: [(&'static str, Key); 3] = [
             ("the last observation", |past| past.iter().rev().take(1).map(|ao| ao.observation.0).collect()),
             ("the last step", |past| past.iter().rev().take(1).flat_map(|ao| [ao.observation.0, ao.action.0]).collect()),
             ("the last two steps", |past| past.iter().rev().take(2).flat_map(|ao| [ao.observation.0, ao.action.0]).collect()),
@@ -162,7 +165,7 @@ impl<'s> Contexts<'s> {
     }
 
     /// The number of the context of each row.
-    fn contexts(&self, key: fn(&[ActionObservation]) -> Vec<u32>) -> Vec<usize> {
+    fn contexts(&self, key: Key) -> Vec<usize> {
         let mut known = FxHashMap::default();
         let rows = self.episodes.iter().flat_map(|z| (0..=z.steps.len()).map(|t| &z.steps[..t]));
         rows.map(|past| {

@@ -40,7 +40,7 @@ pub enum CrossFit {
 pub struct OffPolicy {
     /// How values are estimated.
     pub value: ValueParams,
-    /// The estimators to report; the first in order of [`OffPolicy::best`] decides.
+    /// The estimators to report; the first in order of [`OffPolicy::BEST`] decides.
     pub estimators: Vec<Estimator>,
     /// Rollouts in the model.
     pub rollouts: usize,
