@@ -117,7 +117,10 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 
 /// What the comparison on the logs says, and a warning if the plan is not better than what is known.
 fn compared(choice: &Choice) -> anyhow::Result<()> {
-    let show = |judged: &Judged| format!("{:.4} ± {:.4}", judged.value, judged.error);
+    let show = |judged: &Judged| match judged.value.is_finite() {
+        true => format!("{:.4} ± {:.4}", judged.value, judged.error),
+        false => "unknown, because it takes actions that half of these logs lack".into(),
+    };
     let (chosen, others) = (choice.chosen(), choice.candidates.len() - 1);
     let others = if others == 0 { String::new() } else { format!(", chosen among {}", plural(others as u64 + 1, "candidate")) };
     let constant = choice.constant.as_ref().map_or(String::new(), |best| format!(", {} {}", best.name, show(best)));

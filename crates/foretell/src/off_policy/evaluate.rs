@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::behaviour::Propensities;
 use super::bounds::{Bound, Bounded};
 use super::estimators::{Estimated, Estimator, Evidence};
+use super::folds::units;
 use super::replan::{CrossFitted, replanned};
 use super::rollouts::Rollouts;
 use super::target::Target;
@@ -215,13 +216,14 @@ impl OffPolicy {
         episodes: &[Trajectory],
         learned_from: Option<LearnedFrom>,
     ) -> Result<(Vec<Part>, Option<CrossFitted>)> {
-        let is_known = learned_from.is_some_and(|known| known.is_beyond_chance());
+        // Short episodes repeat by chance: if all were seen, they may be those it was planned on.
+        let is_known = learned_from.is_some_and(|known| known.is_beyond_chance() || known.found == known.episodes);
         let again = match self.cross_fit {
             CrossFit::Auto => is_known,
             CrossFit::Always => true,
             CrossFit::Never => false,
         };
-        let folds = self.folds.unwrap_or(if episodes.len() < FEW { 5 } else { 2 }).min(episodes.len());
+        let folds = self.folds.unwrap_or(if episodes.len() < FEW { 5 } else { 2 }).min(units(episodes));
         match target.plan().filter(|_| again && folds > 1) {
             Some(plan) => {
                 let mut told = CrossFitted { folds, relearned: false };

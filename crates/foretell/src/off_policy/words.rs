@@ -55,8 +55,10 @@ impl LogValue {
         if let Some(told) = self.cross_fitted {
             let what =
                 if told.relearned { "model, plan and Q̂ were made" } else { "plan and Q̂ were made (the model was not)" };
+            let is_known = self.learned_from.is_some_and(|known| known.is_beyond_chance());
+            let was = if is_known { "was" } else { "may have been" };
             notes.push(format!(
-                "The policy was planned on these logs, so it was not judged by them: {what} anew on all but one of {} folds, and evaluated on \
+                "The policy {was} planned on these logs, so it was not judged by them: {what} anew on all but one of {} folds, and evaluated on \
                  that one, in turn. Estimates are those of policies from fewer episodes.",
                 told.folds
             ));
@@ -82,7 +84,7 @@ impl LogValue {
             let part = support.unsupported_share.map_or(String::new(), |share| format!(", {} of it", percent(share)));
             notes.push(format!(
                 "The policy takes the logged action with probability {same} on average; {} of the logged steps are reached by its actions. \
-                 From step {} on, the weights are worth fewer than ten episodes, or than half of them: that part of the value ({:.4}{part}) rests on Q̂ or the model \
+                 From step {} on, the weights are worth fewer than ten episodes, or than half of them: that part of the value by fqe ({:.4}{part}) rests on Q̂ or the model \
                  alone, not on episodes that did the same; pdis and snpdis cannot see it.",
                 percent(support.steps),
                 support.weighted_steps + 1,

@@ -198,9 +198,14 @@ impl<'a> Merging<'a> {
     fn finish(mut self) -> Option<Automaton> {
         loop {
             self.end_episodes();
-            let mut pairs: Vec<usize> = self.fringe.keys().copied().collect();
-            pairs.sort_unstable_by_key(|at| (std::cmp::Reverse(self.fringe[at].len()), *at));
-            pairs.truncate(FRINGE);
+            let mut pairs: Vec<_> = self.fringe.iter().map(|(at, visits)| (std::cmp::Reverse(visits.len()), *at)).collect();
+            self.work += pairs.len();
+            if pairs.len() > FRINGE {
+                pairs.select_nth_unstable(FRINGE);
+                pairs.truncate(FRINGE);
+            }
+            pairs.sort_unstable();
+            let pairs: Vec<usize> = pairs.into_iter().map(|(_, at)| at).collect();
             let Some((at, choice)) = self.clearest(&pairs) else { return Some(self.automaton) };
             if self.work > MOST_WORK {
                 return None;

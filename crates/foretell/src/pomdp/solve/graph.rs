@@ -206,9 +206,9 @@ impl Graph {
                 keep[child.class][child.known.vector as usize] = true;
             }
         }
-        for (class, keep) in keep.iter_mut().enumerate() {
+        for keep in &mut keep {
             if !keep.contains(&true) {
-                keep[0] = self.lower.len_of(class) > 0; // every class has a vector
+                keep[0] = true; // every class has a vector
             }
         }
         self.lower.retain(&keep);
