@@ -18,7 +18,6 @@ use crate::error::Result;
 use crate::log::{FIRST_ACTION, Logs};
 use crate::model::{Latent, Model};
 use crate::pomdp::solve;
-use crate::rng::Seed;
 use crate::stop::StopReason;
 
 /// Fewest episodes that are compared on: each half must tell policies apart.
@@ -44,7 +43,8 @@ pub fn plan_on(model: &Model, episodes: &[Trajectory], params: &PlanParams, prog
     params.validate()?;
     let is_open = params.planner == Planner::Auto && params.regressor == Regressor::Auto;
     let is_usual = params.state == StateKind::Memory && params.structure == Structure::Frozen;
-    let plan = match is_open && is_usual && sample(episodes).len() >= FEWEST {
+    let compared_on = latest(episodes).iter().filter(|z| !z.steps.is_empty()).count();
+    let plan = match is_open && is_usual && compared_on >= FEWEST {
         true => {
             Steps::of(model.alphabet(), episodes)?; // errors name the episode among all
             let candidates = candidates(model, episodes, params);
@@ -93,11 +93,6 @@ fn latest(episodes: &[Trajectory]) -> &[Trajectory] {
         steps <= MOST_STEPS
     };
     &episodes[episodes.len() - episodes.iter().rev().take_while(fits).count().max(1)..]
-}
-
-/// The episodes that are compared on.
-fn sample(episodes: &[Trajectory]) -> Vec<&Trajectory> {
-    latest(episodes).iter().filter(|z| !z.steps.is_empty()).collect()
 }
 
 /// The candidates, that of the comparison of predictions first.
@@ -152,7 +147,7 @@ impl Candidate {
     fn name(&self) -> String {
         let states = match self.basis {
             Basis::Model => "the states of the model",
-            Basis::Linear => "predictive states",
+            Basis::Linear => "the states of the model without its POMDP",
             Basis::Recurrent => "the states of the recurrent network",
         };
         match (self.params.planner, self.params.regressor) {
@@ -169,10 +164,7 @@ impl Candidate {
 
 /// The cross-fitted values of the candidates.
 fn compared(candidates: &[Candidate], model: &Model, episodes: &[Trajectory], params: &PlanParams) -> Result<Choice> {
-    let mut sample = sample(episodes);
-    // Every other episode would be no sample of logs in which policies alternate.
-    let mut rng = Seed(params.seed).stream("plan/halves").rng();
-    (1..sample.len()).for_each(|i| sample.swap(i, rng.below(i + 1)));
+    let sample: Vec<&Trajectory> = latest(episodes).iter().filter(|z| !z.steps.is_empty()).collect();
     let half = |odd: usize| -> Vec<Trajectory> { sample.iter().skip(odd).step_by(2).map(|z| (*z).clone()).collect() };
     let halves = [half(0), half(1)];
     let horizon = sample.iter().map(|z| z.steps.len()).max().unwrap_or(0);
@@ -195,26 +187,19 @@ fn compared(candidates: &[Candidate], model: &Model, episodes: &[Trajectory], pa
     // Nobody chooses the first step of tables whose observations were shifted.
     let is_first = |a: &Action| sample.iter().all(|z| z.steps[0].action == *a);
     let first = model.alphabet().action(FIRST_ACTION).filter(is_first);
-    let constant = |a: u32| -> Result<(u32, [Worth; 2])> {
-        let worth = |part: &HeldOut<'_>| part.worth_of_constant(Action(a), first, params);
-        Ok((a, [worth(&parts[0])?, worth(&parts[1])?]))
+    let constant = |a: usize| -> Result<Judged> {
+        let worth = |part: &HeldOut<'_>| part.worth_of_constant(Action(a as u32), first, params);
+        let name = format!("always {:?}", model.alphabet().actions()[a]);
+        Ok(judged(name, &[worth(&parts[0])?, worth(&parts[1])?]))
     };
     let constants = match is_restricted(episodes, model.alphabet()) {
         true => Vec::new(), // no action can always be taken
-        false => (0..model.alphabet().actions().len() as u32)
-            .filter(|a| first.is_none_or(|first| first != Action(*a)))
+        false => (0..model.alphabet().actions().len())
+            .filter(|a| first.is_none_or(|first| first.index() != *a))
             .map(constant)
             .collect::<Result<Vec<_>>>()?,
     };
-    // Each half is judged by the action that is best on the other.
-    let by = |value: &dyn Fn(&[Worth; 2]) -> f64| {
-        let finite = constants.iter().filter(|(_, of)| of.iter().all(|worth| worth.value.is_finite()));
-        finite.reduce(|x, y| if value(&y.1) > value(&x.1) { y } else { x })
-    };
-    let best = by(&|of| of[0].value + of[1].value).zip(by(&|of| of[0].value).zip(by(&|of| of[1].value)));
-    let best = best.map(|((a, _), ((_, first), (_, second)))| {
-        judged(format!("always {:?}", model.alphabet().actions()[*a as usize]), &[second[0], first[1]])
-    });
+    let best = constants.into_iter().filter(|x| x.value.is_finite()).reduce(|x, y| if y.value > x.value { y } else { x });
     let logged = judged("the logged policy".into(), &[parts[0].worth_of_logs(), parts[1].worth_of_logs()]);
     Ok(Choice { chosen: chosen(&found), candidates: found, logged, constant: best, horizon, discount: params.discount })
 }
