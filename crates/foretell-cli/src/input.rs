@@ -74,7 +74,12 @@ impl Opened {
 impl LogArgs {
     /// These logs; a bad row is an error.
     pub fn of(logs: Vec<PathBuf>) -> LogArgs {
-        LogArgs { logs, skip_bad_episodes: false, schema: SchemaArgs::default() }
+        LogArgs::with(logs, SchemaArgs::default())
+    }
+
+    /// The same with what is said of their columns.
+    pub fn with(logs: Vec<PathBuf>, schema: SchemaArgs) -> LogArgs {
+        LogArgs { logs, skip_bad_episodes: false, schema }
     }
 
     /// Refuses to overwrite one of the logs.

@@ -11,7 +11,7 @@ use foretell::log::{join_names, split_names};
 
 /// Which columns are read as what. COLUMN is a name, COLUMNS are names with commas between them;
 /// `none` stands for no column.
-#[derive(clap::Args, Default)]
+#[derive(clap::Args, Clone, Default)]
 #[command(next_help_heading = "Columns of the logs")]
 pub struct SchemaArgs {
     /// TOML file that says which columns are read as what; flags override it

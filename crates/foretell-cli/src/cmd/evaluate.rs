@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::input::LogArgs;
 use crate::report::{self, plural};
+use crate::schema::SchemaArgs;
 
 /// Evaluate a policy in a domain, or estimate its value from logs
 #[derive(clap::Args)]
@@ -72,6 +73,8 @@ pub struct Args {
     /// Number of bootstrap samples of the logs for the interval of fitted-Q evaluation
     #[arg(long, default_value_t = 20, value_name = "B", value_parser = clap::value_parser!(u64).range(2..), conflicts_with = "domain")]
     replicates: u64,
+    #[command(flatten)]
+    schema: SchemaArgs,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -86,6 +89,9 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     }
     let is_named = args.policy.starts_with("always:") || ["uniform", "logged"].contains(&args.policy.as_str());
     let plan = (!is_named).then(|| Plan::load(Path::new(&args.policy))).transpose()?;
+    if args.domain.is_some() && !args.schema.schema()?.is_empty() {
+        anyhow::bail!("a domain has no columns; flags of columns go with --logs");
+    }
     match &args.domain {
         Some(domain) => in_domain(&args, plan.as_ref(), domain),
         None => from_logs(&args, plan.as_ref()),
@@ -229,7 +235,7 @@ fn first_action(plan: Option<&Plan>, alphabet: &Alphabet, episodes: &[Trajectory
 
 /// The episodes, over the alphabet of the policy or, if it has none, their own.
 fn read(args: &Args, plan: Option<&Plan>) -> anyhow::Result<(Alphabet, Vec<Trajectory>)> {
-    let logs = LogArgs::of(args.logs.clone());
+    let logs = LogArgs::with(args.logs.clone(), args.schema.clone());
     if let Some(plan) = plan {
         let input = logs.open_for(plan.schema())?;
         let episodes = input.logs.episodes_for(plan.alphabet(), "policy").map_err(|e| input.blame(e))?;

@@ -76,9 +76,14 @@ fn columns(guess: &Guess) -> anyhow::Result<()> {
         let doubt = if role.guessed && !role.sure { "a guess, not used without asking: " } else { "" };
         vec![role.role.to_string(), columns, format!("{doubt}{}", role.reason), role.examples.join(", ")]
     };
-    report::say(report::table(&["read as", "columns", "why", "values"], guess.roles.iter().map(row)))?;
+    if !guess.roles.is_empty() {
+        report::say(report::table(&["read as", "columns", "why", "values"], guess.roles.iter().map(row)))?;
+    }
     if let Some(problem) = &guess.unread {
-        report::say(format!("\nno flags were found that read this table: {}", report::with_flags(problem)))?;
+        // Where it could not be read without flags either, that is the error.
+        if guess.problem.is_none() {
+            report::say(format!("\nno flags were found that read this table: {}", report::with_flags(problem)))?;
+        }
     } else if guess.roles.iter().any(|role| role.guessed) {
         report::say(format!("\nthe same, said explicitly: {}", flags(&guess.schema)))?;
         report::say("or, in a file for --schema:")?;

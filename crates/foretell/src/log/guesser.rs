@@ -271,6 +271,14 @@ impl<'a> Guesser<'a> {
         }
     }
 
+    fn named_by(&self, columns: &[usize]) -> String {
+        match columns {
+            [column] if ["action", "observation"].contains(&self.profile.names[*column].as_str()) => "by its name".into(),
+            [_] => "by a word in its name".into(),
+            _ => "by words in their names".into(),
+        }
+    }
+
     /// Actions and observations by words in their names.
     pub fn guess_named_symbols(&mut self) {
         let varying = |guesser: &Self, role: Role| -> Vec<usize> {
@@ -280,15 +288,14 @@ impl<'a> Guesser<'a> {
         if self.schema.action.is_none() && !self.has(Role::Action) {
             let named = varying(self, Role::Action);
             if !named.is_empty() {
-                self.add(Role::Action, &named, "by a word in its name".into(), named.len() == 1);
+                self.add(Role::Action, &named, self.named_by(&named), named.len() == 1);
             }
         }
         if self.schema.observation.is_none() && !self.has(Role::Observation) {
             let named = varying(self, Role::Observation);
             match named.len() {
                 0 => {}
-                1 => self.add(Role::Observation, &named, "by a word in its name".into(), true),
-                _ => self.add(Role::Observation, &named, "by words in their names".into(), false),
+                many => self.add(Role::Observation, &named, self.named_by(&named), many == 1),
             }
         }
     }

@@ -32,7 +32,7 @@ pub struct Summary {
     pub distinct_pairs: u64,
     /// Steps whose observation is missing.
     pub missing_observations: u64,
-    /// Episodes of several steps that are exact copies of others.
+    /// Episodes with several changes that are exact copies of others.
     pub copies: u64,
     /// The action whose probability `action_prob` seems to be in every row, rather than that of the
     /// action taken.
@@ -177,7 +177,7 @@ impl Summary {
         }
         say(
             self.copies > 0,
-            format!("{} episodes of {LONG} or more steps are exact copies of others: were logs joined twice?", self.copies),
+            format!("exact copies among the episodes with {LONG} or more changes: {}; were logs joined twice?", self.copies),
         );
         if let Some(action) = &self.probability_of {
             findings.push(format!(
@@ -273,7 +273,7 @@ impl RareSymbols {
     }
 }
 
-/// Shorter episodes may well be the same by chance.
+/// Episodes with fewer steps that differ from the one before may well be the same by chance.
 const LONG: usize = 10;
 /// Episodes that are compared for copies at most.
 const MOST_DIGESTS: usize = 1 << 20;
@@ -320,9 +320,11 @@ impl Tally {
         for set in trajectory.about.available.iter().flatten() {
             *self.available.entry(set.len()).or_default() += 1;
         }
-        if trajectory.steps.len() >= LONG && self.digests.len() < MOST_DIGESTS {
+        let changes = trajectory.steps.windows(2).filter(|pair| pair[0] != pair[1]).count();
+        if changes >= LONG && self.digests.len() < MOST_DIGESTS {
             let mut hasher = FxHasher::default();
             trajectory.steps.hash(&mut hasher);
+            trajectory.rewards.iter().for_each(|reward| reward.map(f64::to_bits).hash(&mut hasher));
             self.copies += u64::from(!self.digests.insert(hasher.finish()));
         }
         for (ao, p) in trajectory.steps.iter().zip(&trajectory.action_probabilities) {
