@@ -396,8 +396,7 @@ fn a_domain_is_played_through_a_pipe() {
 #[test]
 fn a_plan_is_made_tested_and_asked_for_actions() {
     let folder = Folder::with_model();
-    let quick = ["--rounds", "5", "--trees", "4"];
-    let said = folder.ok(&[&["plan", "model.safetensors", "walks.csv", "-o", "policy.safetensors"], &quick[..]].concat());
+    let said = folder.plan("policy.safetensors", &[]);
     assert!(said.starts_with("planned on 300 episodes, "), "{said}");
     let flags = ["--domain", "colored-gridworld", "--episodes", "200", "--seeds", "2", "--json"];
     let report = parsed(&folder.ok(&[&["evaluate", "policy.safetensors"], &flags[..]].concat()));
@@ -429,9 +428,9 @@ fn a_plan_is_made_tested_and_asked_for_actions() {
 #[test]
 fn a_policy_is_watched_through_a_pipe() {
     let folder = Folder::with_model();
-    let quick = ["model.safetensors", "walks.csv", "--rounds", "5", "--trees", "4"];
-    folder.ok(&[&["plan", "-o", "policy.safetensors"], &quick[..]].concat());
-    folder.ok(&[&["plan", "-o", "last.safetensors", "--state", "last"], &quick[..]].concat());
+    folder.plan("policy.safetensors", &[]);
+    let last = ["plan", "model.safetensors", "walks.csv", "-o", "last.safetensors", "--state", "last"];
+    folder.ok(&[&last[..], &["--rounds", "5", "--trees", "4"]].concat());
     let watch = |policy: &str, domain: &str, flags: &[&str]| {
         let args = [&["watch", policy, "--domain", domain], flags].concat();
         folder.run(&args, b"")
@@ -459,9 +458,8 @@ fn a_policy_is_watched_through_a_pipe() {
 #[test]
 fn logs_say_what_a_policy_would_earn() {
     let folder = Folder::with_model();
-    let plan = ["plan", "model.safetensors", "walks.csv", "-o", "policy.safetensors", "--rounds", "5", "--trees", "4"];
-    assert!(folder.ok(&plan).contains("\n  decides by "));
-    let trace = parsed(&folder.ok(&[&plan[..], &["--json"]].concat()))["trace"].clone();
+    assert!(folder.plan("policy.safetensors", &[]).contains("\n  decides by "));
+    let trace = parsed(&folder.plan("policy.safetensors", &["--json"]))["trace"].clone();
     assert_eq!((trace.as_array().unwrap().len(), keys(&trace[4])), (5, BTreeSet::from(["number", "change", "start_value"])));
     let sample = ["sample", "colored-gridworld", "--policy", "policy.safetensors", "--epsilon", "0.5", "--episodes", "200"];
     folder.ok(&[&sample[..], &["-o", "more.csv"]].concat());

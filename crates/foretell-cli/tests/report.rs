@@ -68,7 +68,7 @@ fn a_page_says_how_to_get_what_it_does_not_hold() {
 #[test]
 fn the_same_input_gives_the_same_bytes_on_any_number_of_threads() {
     let folder = Folder::with_model();
-    folder.ok(&["plan", "model.safetensors", "walks.csv", "-o", "policy.safetensors", "--rounds", "5", "--trees", "4"]);
+    folder.plan("policy.safetensors", &[]);
     let made = |threads: &str| {
         let flags = ["--domain", "colored-gridworld", "--logs", "heldout.csv", "--test-episodes", "50", "--threads", threads];
         folder.ok(&[&["report", "policy.safetensors", "-o", "-"], &flags[..]].concat())
@@ -98,7 +98,7 @@ fn names_of_logs_cannot_become_part_of_a_page() {
 #[test]
 fn a_policy_is_shown_at_work_and_beside_others() {
     let folder = Folder::with_model();
-    folder.ok(&["plan", "model.safetensors", "walks.csv", "-o", "policy.safetensors", "--rounds", "5", "--trees", "4"]);
+    folder.plan("policy.safetensors", &[]);
     let flags = ["--domain", "colored-gridworld", "--test-episodes", "200", "--seed", "3"];
     let page_data = page(&folder, &[&["policy.safetensors"], &flags[..]].concat());
     let earned = parsed(&folder.ok(&[

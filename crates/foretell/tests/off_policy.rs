@@ -373,6 +373,7 @@ fn estimators_agree_with_those_of_others_on_the_same_numbers() {
                 q: q[own.clone()].to_vec(),
                 v: v[own].iter().copied().chain([0.0]).collect(),
                 terminated: false,
+                group: None,
             }
         };
         let evidence = Evidence::new((0..ratio.len()).step_by(steps).map(episode).collect(), steps, discount);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use foretell::plan::{Choice, Judged, Planner, Regressor, Round, StateKind, Steps, are_single_steps, only_reward, plan_on};
+use foretell::plan::{Choice, Planner, Regressor, Round, StateKind, Steps, are_single_steps, only_reward, plan_on};
 use foretell::{Model, Plan, PlanOverrides, PlanParams, StopReason};
 use serde_json::json;
 
@@ -60,7 +60,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             plural(unknown as u64, "step")
         ));
     }
-    if are_single_steps(model.alphabet(), &episodes) {
+    let is_bandit = are_single_steps(model.alphabet(), &episodes);
+    if is_bandit {
         progress::note("every episode has one step, which is taken as its end (a bandit)");
     }
     let mut bar = RoundsBar::new("planning", params.rounds as u64);
@@ -82,7 +83,9 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             "start_value": value, "change": change, "params": plan.params(), "support": support, "choice": plan.choice(),
             "trace": trace,
         });
-        return report::json(&report);
+        report::json(&report)?;
+        warn(&plan);
+        return Ok(());
     }
     let (all, steps) = (plural(episodes.len() as u64, "episode"), plural(steps, "step"));
     report::say(format!("planned on {all}, {steps} in {seconds:.2} s"))?;
@@ -95,9 +98,11 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     };
     let less = if plan.params().pessimism > 0.0 { ", minus the penalty of --pessimism" } else { "" };
     let discount = plan.params().discount;
-    report::say(format!(
-        "  value      {value}, over all steps to come at discount {discount}: episodes are not truncated{less}"
-    ))?;
+    let over = match is_bandit {
+        true => "in the one step of an episode".to_string(),
+        false => format!("over all steps to come at discount {discount}: episodes are not truncated"),
+    };
+    report::say(format!("  value      {value}, {over}{less}"))?;
     if plan.params().planner == Planner::PointBased && change > FAR * bound {
         let more = if plan.stopped() == Some(StopReason::Rounds) { "more --rounds, " } else { "" };
         report::say(format!(
@@ -112,32 +117,26 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         report::count(support.low.round() as u64)
     ))?;
     report::say(format!("  policy     {}", args.output.display()))?;
+    warn(&plan);
     Ok(())
 }
 
-/// What the comparison on the logs says, and a warning if the plan is not better than what is known.
+/// A warning if the logs do not show that the plan is better than what is known.
+fn warn(plan: &Plan) {
+    plan.choice().and_then(|choice| choice.warning()).iter().for_each(|warning| eprintln!("warning: {warning}"));
+}
+
+/// What the comparison on the logs says.
 fn compared(choice: &Choice) -> anyhow::Result<()> {
-    let show = |judged: &Judged| match judged.value.is_finite() {
-        true => format!("{:.4} ± {:.4}", judged.value, judged.error),
-        false => "unknown, because it takes actions that half of these logs lack".into(),
-    };
     let (chosen, others) = (choice.chosen(), choice.candidates.len() - 1);
     let others = if others == 0 { String::new() } else { format!(", chosen among {}", plural(others as u64 + 1, "candidate")) };
-    let constant = choice.constant.as_ref().map_or(String::new(), |best| format!(", {} {}", best.name, show(best)));
-    report::say(format!("  by logs    {}{others}; {} {}{constant}", show(chosen), choice.logged.name, show(&choice.logged)))?;
+    let constant = choice.constant.as_ref().map_or(String::new(), |best| format!(", {} {best}", best.name));
+    report::say(format!("  by logs    {chosen}{others}; {} {}{constant}", choice.logged.name, choice.logged))?;
     report::say(format!(
         "             cross-fitted values over {} at discount {}, each with the standard error of sampling alone: errors of Q̂ may be larger",
         plural(choice.horizon as u64, "step"),
         choice.discount
     ))?;
-    if let Some(safer) = choice.safer() {
-        eprintln!(
-            "warning: these logs do not show that this policy is better than {}, whose value is {}; prefer that, or collect more \
-             episodes",
-            safer.name,
-            show(safer)
-        );
-    }
     Ok(())
 }
 
@@ -156,12 +155,13 @@ fn regressor(plan: &Plan) -> String {
         StateKind::Predictive | StateKind::Memory if is_recurrent => "trees over the states of the recurrent network",
         StateKind::Predictive | StateKind::Memory => "trees over the states of the model",
     };
-    let table = format!("a table over the last {} and the time step", plural(params.window as u64, "step"));
+    let last = |n: usize, what: &str| if n == 1 { format!("the last {what}") } else { format!("the last {n} {what}s") };
+    let table = format!("a table over {} and the time step", last(params.window, "step"));
     match params.regressor {
         Regressor::Trees => states.to_string(),
         Regressor::Table => table,
         Regressor::Changes => {
-            format!("a table over the last {} observations that differed from the one before", params.window + 1)
+            format!("a table over {} that differed from the one before", last(params.window + 1, "observation"))
         }
         Regressor::Mean | Regressor::Auto => format!("the mean of {states} and {table}"),
     }

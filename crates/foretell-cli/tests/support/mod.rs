@@ -102,6 +102,16 @@ impl Folder {
         Ran { code, out: output.stdout, err: String::from_utf8(output.stderr).unwrap() }
     }
 
+    /// Plans quickly on the walks of [`Folder::with_model`]. So few of them reach the goal that nothing
+    /// shows the plan to be better than random walks, and it must say so.
+    pub fn plan(&self, policy: &str, more: &[&str]) -> String {
+        let args = ["plan", "model.safetensors", "walks.csv", "-o", policy, "--rounds", "5", "--trees", "4", "--quiet"];
+        let ran = self.run(&[&args, more].concat(), b"");
+        let warned = ran.err.starts_with("warning: these logs do not show that this policy is better than");
+        assert!(ran.code == 0 && warned && ran.err.lines().count() == 1, "{}: {}", ran.code, ran.err);
+        String::from_utf8(ran.out).unwrap()
+    }
+
     /// What a command that must succeed without a word of complaint prints.
     pub fn ok(&self, args: &[&str]) -> String {
         self.piped(args, b"")

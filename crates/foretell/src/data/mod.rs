@@ -3,6 +3,7 @@
 
 mod symbols;
 mod trajectory;
+mod groups;
 mod overlap;
 mod episodes;
 mod translation;
@@ -14,6 +15,7 @@ pub(crate) use digest::EpisodeKeys;
 pub use digest::{Digest, LearnedFrom};
 pub(crate) use episodes::{Episode, Episodes, HELD_OUT, is_held_out};
 pub use factors::Factors;
+pub(crate) use groups::Groups;
 pub(crate) use overlap::Overlap;
 pub use overlap::Propensities;
 pub(crate) use sequence::{EMPTY, Fingerprints, Vocabulary, extend, mix};

@@ -8,10 +8,9 @@
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use super::folds::folds;
-use crate::data::{Action, ActionObservation, Trajectory};
+use crate::data::{Action, ActionObservation, Groups, Trajectory};
 use crate::error::Result;
-use crate::plan::{Choices, States, Steps};
+use crate::plan::{Choices, States, Step, Steps};
 use crate::rng::Seed;
 use crate::trees::{Inputs, Rows, TreeParams, Trees};
 
@@ -49,7 +48,7 @@ pub enum Propensities {
 pub struct Behaviour {
     propensities: Propensities,
     choices: Choices,
-    /// μ(a_t | h_t) of each step.
+    /// μ(a_t | h_t) of each step that has a reward.
     taken: Vec<f64>,
 }
 
@@ -57,7 +56,7 @@ impl Behaviour {
     /// The probabilities that the logs have; where they have none, estimates from the last steps,
     /// and from the states of a filter if they are given.
     pub fn of(steps: &Steps, episodes: &[Trajectory], states: Option<&States>, seed: Seed) -> Result<Behaviour> {
-        let contexts = Contexts::new(steps, episodes);
+        let contexts = Contexts::new(steps, episodes, seed);
         let mut best = contexts.best();
         if let Some(states) = states {
             let by_state = contexts.by_state(states, seed)?;
@@ -65,13 +64,12 @@ impl Behaviour {
                 best = by_state;
             }
         }
+        // By row, since steps without a reward are not in the list.
         let logged: Vec<Option<f64>> =
-            episodes.iter().flat_map(|z| (0..z.steps.len()).map(|t| z.action_probabilities.get(t).copied())).collect();
-        let own = |(step, logged): (&crate::plan::Step, &Option<f64>)| {
-            logged.unwrap_or(best.values[step.row * steps.actions() + step.action.index()])
-        };
-        let taken = steps.list().iter().zip(&logged).map(own).collect();
-        let propensities = match logged.iter().all(Option::is_some) {
+            episodes.iter().flat_map(|z| (0..=z.steps.len()).map(|t| z.action_probabilities.get(t).copied())).collect();
+        let estimated = |step: &Step| best.values[step.row * steps.actions() + step.action.index()];
+        let taken = steps.list().iter().map(|step| logged[step.row].unwrap_or_else(|| estimated(step))).collect();
+        let propensities = match steps.list().iter().all(|step| logged[step.row].is_some()) {
             true => Propensities::Logged,
             false => Propensities::Estimated { given: best.given, log_likelihood: best.log_likelihood },
         };
@@ -83,7 +81,7 @@ impl Behaviour {
         &self.propensities
     }
 
-    /// μ(a_t | h_t) of each logged step.
+    /// μ(a_t | h_t) of each logged step that has a reward: those of [`Steps::list`].
     pub fn taken(&self) -> &[f64] {
         &self.taken
     }
@@ -137,8 +135,8 @@ impl Counts {
 }
 
 impl<'s> Contexts<'s> {
-    fn new(steps: &'s Steps, episodes: &'s [Trajectory]) -> Contexts<'s> {
-        let of_episode = folds(episodes, FOLDS);
+    fn new(steps: &'s Steps, episodes: &'s [Trajectory], seed: Seed) -> Contexts<'s> {
+        let of_episode = Groups::of(episodes).folds(FOLDS, seed.stream("folds"));
         let count = of_episode.iter().max().map_or(1, |last| last + 1);
         let fold = episodes.iter().zip(of_episode).flat_map(|(z, fold)| vec![fold; z.steps.len() + 1]).collect();
         Contexts { steps, episodes, fold, folds: count }
@@ -223,7 +221,7 @@ impl<'s> Contexts<'s> {
             }
         }
         let steps = self.steps.list();
-        let of = |step: &crate::plan::Step| values[step.row * actions + step.action.index()].max(f64::MIN_POSITIVE).ln();
+        let of = |step: &Step| values[step.row * actions + step.action.index()].max(f64::MIN_POSITIVE).ln();
         let log_likelihood = steps.iter().map(of).sum::<f64>() / steps.len() as f64;
         Estimated { given, values, log_likelihood }
     }

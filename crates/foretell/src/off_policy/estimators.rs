@@ -13,10 +13,13 @@
 //! reward, and those that had terminated before, where everything is 0. An episode that was
 //! truncated earlier does not count there, as if it had been cut at random.
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::bounds::{Bound, Bounded};
+use crate::data::Groups;
 use crate::rng::Seed;
 
 /// Estimators of the value of a policy.
@@ -109,6 +112,8 @@ pub struct Weighted {
     pub v: Vec<f64>,
     /// Whether it terminated, so that nothing follows.
     pub terminated: bool,
+    /// Episodes of a group are one sample; `None` for one of its own.
+    pub group: Option<Arc<str>>,
 }
 
 /// Weighted episodes, and over how many steps their returns are.
@@ -192,6 +197,10 @@ impl Evidence {
         Some(Evidence { episodes: parts.into_iter().flat_map(|part| part.episodes).collect(), horizon, discount })
     }
 
+    fn groups(&self) -> Groups {
+        Groups::new(self.episodes.iter().map(|z| z.group.as_ref()))
+    }
+
     /// What remains of the weights at each step.
     pub fn overlap(&self) -> Vec<Overlap> {
         let mut overlaps = Vec::with_capacity(self.horizon);
@@ -248,8 +257,9 @@ impl Evidence {
         Some(reward + self.discount * after - z.q[t])
     }
 
-    /// The estimate, and a number for each episode whose mean has its sampling error: the
-    /// pseudo-values of the jackknife over episodes. Terms of steps from `until` on are left out.
+    /// The estimate, and a number for each group of episodes whose mean has its sampling error: the
+    /// pseudo-values of the jackknife over episodes, added up. Terms of steps from `until` on are left
+    /// out.
     pub fn estimate(&self, estimator: Estimator, until: usize) -> Option<(f64, Vec<f64>)> {
         let (weights, baseline) = estimator.form()?;
         let n = self.len() as f64;
@@ -270,7 +280,7 @@ impl Evidence {
             }
             discount *= self.discount;
         });
-        Some((value, numbers))
+        Some((value, self.groups().sums(&numbers)))
     }
 
     /// The estimate with its interval. Terms of steps from `until` on are left out.
@@ -342,6 +352,7 @@ mod tests {
             q: vec![FIRST[a] + DISCOUNT * second[a] + off, SECOND[a][b] - off * a as f64],
             v: vec![first + off, second[a] - off * a as f64, 99.0],
             terminated: false,
+            group: None,
         };
         [(0, 0), (0, 1), (1, 0), (1, 1)].map(episode).to_vec()
     }
@@ -359,6 +370,7 @@ mod tests {
                 q: numbers(length),
                 v: numbers(length + 1),
                 terminated: i.is_multiple_of(3),
+                group: None,
             }
         };
         (0..episodes).map(&mut episode).collect()
@@ -428,6 +440,7 @@ mod tests {
             q: vec![],
             v: vec![],
             terminated,
+            group: None,
         };
         let episodes = [
             episode(&[Some(1.0), Some(2.0)], false),

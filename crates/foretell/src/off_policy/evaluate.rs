@@ -6,13 +6,12 @@ use serde::{Deserialize, Serialize};
 use super::behaviour::Propensities;
 use super::bounds::{Bound, Bounded};
 use super::estimators::{Estimated, Estimator, Evidence};
-use super::folds::units;
 use super::replan::{CrossFitted, replanned};
 use super::rollouts::Rollouts;
 use super::target::Target;
 use super::value::{Along, Part, Prepared, ValueParams, across_folds, combined, error_after, least_effective, value_after};
 use super::verdict::{Comparison, compared};
-use crate::data::{Alphabet, LearnedFrom, Trajectory};
+use crate::data::{Alphabet, Groups, LearnedFrom, Trajectory};
 use crate::error::{Error, Result};
 use crate::math::{Mean, t_quantile};
 
@@ -223,7 +222,7 @@ impl OffPolicy {
             CrossFit::Always => true,
             CrossFit::Never => false,
         };
-        let folds = self.folds.unwrap_or(if episodes.len() < FEW { 5 } else { 2 }).min(units(episodes));
+        let folds = self.folds.unwrap_or(if episodes.len() < FEW { 5 } else { 2 }).min(Groups::of(episodes).count());
         match target.plan().filter(|_| again && folds > 1) {
             Some(plan) => {
                 let mut told = CrossFitted { folds, relearned: false };

@@ -2,8 +2,7 @@
 //! episodes: trees whose structure does not depend on rewards, with means in their leaves that leave
 //! out the fold in which they are evaluated.
 
-use super::folds::folds;
-use crate::data::Trajectory;
+use crate::data::{Groups, Trajectory};
 use crate::error::Result;
 use crate::plan::{AtOwnTime, Choices, Ensembles, FittedQ, Following, LANES, Lanes, States, Steps, Structure, TreeFit, TreeQ};
 use crate::rng::{Rng, Seed};
@@ -60,7 +59,8 @@ impl Task<'_> {
         let known: Vec<f64> = self.is_known.iter().map(|is| f64::from(u8::from(*is))).collect();
         FittedQ::new(steps, &mut fit, discount).weighted(&known).next();
         let following = Following::new(&fit, steps, self.policy, discount);
-        let (of_step, fold) = (steps.episodes(), folds(self.episodes, FOLDS));
+        let (of_step, groups) = (steps.episodes(), Groups::of(self.episodes));
+        let fold = groups.folds(FOLDS, seed.stream("folds"));
         // One fold alone has no others.
         let has_others = fold.iter().any(|f| *f != fold[0]);
         let weight = |i: usize, lane: usize| if has_others && fold[of_step[i]] == lane { 0.0 } else { known[i] };
@@ -75,14 +75,16 @@ impl Task<'_> {
         let q = q.iter().enumerate().map(|(i, q)| q[own_fold(of_step[i])]).collect();
         let of_row = self.episodes.iter().enumerate().flat_map(|(i, z)| vec![i; z.steps.len() + 1]);
         let v = v.iter().zip(of_row).map(|(v, episode)| v[own_fold(episode)]).collect();
-        let replicates = self.replicated(&following, &of_step, &known);
+        let replicates = self.replicated(&following, &groups, &of_step, &known);
         Ok(QAlong { q, v, by_horizon, replicates, rewards: fit.to_q() })
     }
 
-    /// The mean V̂ at the start by horizon, from samples of episodes drawn with replacement.
-    fn replicated(&self, following: &Following<'_>, of_step: &[usize], known: &[f64]) -> Vec<Vec<f64>> {
-        let n = self.episodes.len();
-        let sample = |i: u64| drawn(n, &mut self.seed.stream("bootstrap").index(i).rng());
+    /// The mean V̂ at the start by horizon, from samples of groups of episodes drawn with replacement.
+    fn replicated(&self, following: &Following<'_>, groups: &Groups, of_step: &[usize], known: &[f64]) -> Vec<Vec<f64>> {
+        let sample = |i: u64| -> Vec<f64> {
+            let times = drawn(groups.count(), &mut self.seed.stream("bootstrap").index(i).rng());
+            groups.numbers().iter().map(|&group| times[group]).collect()
+        };
         let counts: Vec<Vec<f64>> = (0..self.replicates as u64).map(sample).collect();
         let pass = |counts: &[Vec<f64>]| {
             let count = |i: usize, lane: usize| counts.get(lane).map_or(1.0, |counts| counts[of_step[i]]) * known[i];
@@ -103,7 +105,7 @@ impl Task<'_> {
     /// The mean value at the start of so many of each episode.
     fn start(&self, values: &[Lanes], lane: usize, counts: &[f64]) -> f64 {
         let starts = self.steps.starts().iter().zip(counts).map(|(&row, n)| n * values[row + self.offset][lane]);
-        starts.sum::<f64>() / self.episodes.len() as f64
+        starts.sum::<f64>() / counts.iter().sum::<f64>()
     }
 }
 

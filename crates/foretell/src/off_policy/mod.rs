@@ -7,7 +7,6 @@
 
 mod bounds;
 mod estimators;
-mod folds;
 mod behaviour;
 mod target;
 mod fitted;
@@ -22,7 +21,6 @@ pub use behaviour::{Behaviour, Propensities};
 pub use bounds::{Bound, Bounded};
 pub use estimators::{Estimated, Estimator, Evidence, Overlap, Weighted};
 pub use evaluate::{CrossFit, Distribution, LogValue, OffPolicy, Support};
-pub use folds::folds;
 pub use replan::CrossFitted;
 pub use target::{Target, TargetPolicy};
 pub use value::{ValueParams, cross_fitted, value_of};

@@ -4,9 +4,8 @@ use super::behaviour::{Behaviour, Propensities};
 use super::bounds::{Bound, Bounded};
 use super::estimators::{Estimator, Evidence, Weighted};
 use super::fitted::{QAlong, Task};
-use super::folds::folds;
 use super::target::{Target, TargetPolicy};
-use crate::data::{Action, Alphabet, End, Trajectory};
+use crate::data::{Action, Alphabet, End, Groups, Trajectory};
 use crate::error::{Error, Result};
 use crate::math::{Mean, t_quantile};
 use crate::plan::{Choices, Plan, PlanParams, Steps};
@@ -226,6 +225,7 @@ fn weighted(
             q: fitted.q[own].to_vec(),
             v: fitted.v[rows].to_vec(),
             terminated: z.end == End::Terminated,
+            group: z.about.group.clone(),
         }
     };
     episodes.iter().zip(steps.starts()).map(|(z, &start)| of(z, start)).collect()
@@ -284,7 +284,7 @@ pub(super) fn across_folds(
     params: &ValueParams,
     mut plan: impl FnMut(&[Trajectory]) -> Result<Plan>,
 ) -> Result<Vec<Part>> {
-    let (fold, horizon) = (folds(episodes, count), params.horizon(episodes));
+    let (fold, horizon) = (Groups::of(episodes).folds(count, params.seed.stream("folds")), params.horizon(episodes));
     let mut parts = Vec::with_capacity(count);
     for part in 0..count {
         let split = |inside: bool| -> Vec<Trajectory> {

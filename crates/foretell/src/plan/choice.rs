@@ -13,11 +13,12 @@ use super::params::{PlanParams, Planner, Regressor, StateKind};
 use super::planner::{Basis, Plan, by_rule, made, planned};
 use super::tree_q::Structure;
 use super::worth::{HeldOut, Worth};
-use crate::data::{Action, Trajectory};
+use crate::data::{Action, Groups, Trajectory};
 use crate::error::Result;
 use crate::log::{FIRST_ACTION, Logs};
 use crate::model::{Latent, Model};
 use crate::pomdp::solve;
+use crate::rng::Seed;
 use crate::stop::StopReason;
 
 /// Fewest episodes that are compared on: each half must tell policies apart.
@@ -43,13 +44,13 @@ pub fn plan_on(model: &Model, episodes: &[Trajectory], params: &PlanParams, prog
     params.validate()?;
     let is_open = params.planner == Planner::Auto && params.regressor == Regressor::Auto;
     let is_usual = params.state == StateKind::Memory && params.structure == Structure::Frozen;
-    let compared_on = latest(episodes).iter().filter(|z| !z.steps.is_empty()).count();
-    let plan = match is_open && is_usual && compared_on >= FEWEST {
+    let plan = match is_open && is_usual && sample(episodes).len() >= FEWEST {
         true => {
             Steps::of(model.alphabet(), episodes)?; // errors name the episode among all
             let candidates = candidates(model, episodes, params);
-            let choice = compared(&candidates, model, episodes, params)?;
+            let Compared { mut choice, best } = compared(&candidates, model, episodes, params)?;
             let plan = candidates[choice.chosen].made(model, episodes, progress)?;
+            choice.is_constant = best.is_some_and(|a| always(&plan, &sample(episodes), a));
             Plan { choice: Some(Arc::new(choice)), ..plan }
         }
         false => planned(model, episodes, params, progress)?,
@@ -93,6 +94,17 @@ fn latest(episodes: &[Trajectory]) -> &[Trajectory] {
         steps <= MOST_STEPS
     };
     &episodes[episodes.len() - episodes.iter().rev().take_while(fits).count().max(1)..]
+}
+
+/// The episodes that are compared on.
+fn sample(episodes: &[Trajectory]) -> Vec<Trajectory> {
+    latest(episodes).iter().filter(|z| !z.steps.is_empty()).cloned().collect()
+}
+
+/// Whether a plan takes one action in all states along the episodes, but for first steps that nobody
+/// chooses.
+fn always(plan: &Plan, episodes: &[Trajectory], a: Action) -> bool {
+    plan.actions(episodes).into_iter().all(|taken| taken == a || Some(taken) == plan.first_action())
 }
 
 /// The candidates, that of the comparison of predictions first.
@@ -147,7 +159,7 @@ impl Candidate {
     fn name(&self) -> String {
         let states = match self.basis {
             Basis::Model => "the states of the model",
-            Basis::Linear => "the states of the model without its POMDP",
+            Basis::Linear => "predictive states",
             Basis::Recurrent => "the states of the recurrent network",
         };
         match (self.params.planner, self.params.regressor) {
@@ -162,10 +174,19 @@ impl Candidate {
     }
 }
 
+struct Compared {
+    choice: Choice,
+    /// The best of the actions that could always be taken.
+    best: Option<Action>,
+}
+
 /// The cross-fitted values of the candidates.
-fn compared(candidates: &[Candidate], model: &Model, episodes: &[Trajectory], params: &PlanParams) -> Result<Choice> {
-    let sample: Vec<&Trajectory> = latest(episodes).iter().filter(|z| !z.steps.is_empty()).collect();
-    let half = |odd: usize| -> Vec<Trajectory> { sample.iter().skip(odd).step_by(2).map(|z| (*z).clone()).collect() };
+fn compared(candidates: &[Candidate], model: &Model, episodes: &[Trajectory], params: &PlanParams) -> Result<Compared> {
+    let sample = sample(episodes);
+    let folds = Groups::of(&sample).folds(2, Seed(params.seed).stream("plan/halves"));
+    let half = |of: usize| -> Vec<Trajectory> {
+        sample.iter().zip(&folds).filter(|(_, fold)| **fold == of).map(|(z, _)| z.clone()).collect()
+    };
     let halves = [half(0), half(1)];
     let horizon = sample.iter().map(|z| z.steps.len()).max().unwrap_or(0);
     let held = |half: usize| HeldOut::new(model.alphabet(), &halves[half], horizon, params.discount);
@@ -187,19 +208,33 @@ fn compared(candidates: &[Candidate], model: &Model, episodes: &[Trajectory], pa
     // Nobody chooses the first step of tables whose observations were shifted.
     let is_first = |a: &Action| sample.iter().all(|z| z.steps[0].action == *a);
     let first = model.alphabet().action(FIRST_ACTION).filter(is_first);
-    let constant = |a: usize| -> Result<Judged> {
-        let worth = |part: &HeldOut<'_>| part.worth_of_constant(Action(a as u32), first, params);
-        let name = format!("always {:?}", model.alphabet().actions()[a]);
-        Ok(judged(name, &[worth(&parts[0])?, worth(&parts[1])?]))
+    let constant = |a: Action| -> Result<(Action, [Worth; 2])> {
+        let worth = |part: &HeldOut<'_>| part.worth_of_constant(a, first, params);
+        Ok((a, [worth(&parts[0])?, worth(&parts[1])?]))
     };
     let constants = match is_restricted(episodes, model.alphabet()) {
         true => Vec::new(), // no action can always be taken
-        false => (0..model.alphabet().actions().len())
-            .filter(|a| first.is_none_or(|first| first.index() != *a))
+        false => (0..model.alphabet().actions().len() as u32)
+            .map(Action)
+            .filter(|a| first.is_none_or(|first| first != *a))
             .map(constant)
             .collect::<Result<Vec<_>>>()?,
     };
-    let best = constants.into_iter().filter(|x| x.value.is_finite()).reduce(|x, y| if y.value > x.value { y } else { x });
+    let best = best_constant(&constants);
+    let constant = best.map(|(a, of)| judged(format!("always {:?}", model.alphabet().action_name(a)), &of));
     let logged = judged("the logged policy".into(), &[parts[0].worth_of_logs(), parts[1].worth_of_logs()]);
-    Ok(Choice { chosen: chosen(&found), candidates: found, logged, constant: best, horizon, discount: params.discount })
+    let (discount, chosen) = (params.discount, chosen(&found));
+    let choice = Choice { candidates: found, chosen, logged, constant, is_constant: false, horizon, discount };
+    Ok(Compared { choice, best: best.map(|(a, _)| a) })
+}
+
+/// The best constant action, with values on each half of the action that is best on the other: the
+/// best of many on the same half would look better than it is.
+fn best_constant(constants: &[(Action, [Worth; 2])]) -> Option<(Action, [Worth; 2])> {
+    let known = |of: &&(Action, [Worth; 2])| of.1.iter().all(|worth| worth.value.is_finite());
+    let by = |value: fn(&[Worth; 2]) -> f64| {
+        constants.iter().filter(known).reduce(|x, y| if value(&y.1) > value(&x.1) { y } else { x })
+    };
+    let (a, _) = by(|of| of[0].value + of[1].value)?;
+    Some((*a, [by(|of| of[1].value)?.1[0], by(|of| of[0].value)?.1[1]]))
 }

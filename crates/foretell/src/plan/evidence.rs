@@ -1,5 +1,7 @@
 //! What logs say about the value of policies, as plain numbers.
 
+use std::fmt;
+
 use serde::Serialize;
 
 /// The value of a policy as estimated from logs.
@@ -20,6 +22,15 @@ impl Judged {
     }
 }
 
+impl fmt::Display for Judged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.value.is_finite() {
+            true => write!(f, "{:.4} ± {:.4}", self.value, self.error),
+            false => f.write_str("unknown, because it takes actions that half of these logs lack"),
+        }
+    }
+}
+
 /// The policies that were compared on logs, and the one that was chosen.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Choice {
@@ -32,6 +43,8 @@ pub struct Choice {
     pub logged: Judged,
     /// The best of the policies that always take the same action.
     pub constant: Option<Judged>,
+    /// Whether the plan is that policy, along these logs.
+    pub is_constant: bool,
     /// Steps over which all of these values are: those of the longest episode.
     pub horizon: usize,
     /// γ
@@ -47,9 +60,19 @@ impl Choice {
     /// The logged policy or the best constant action, whichever is better, if the lower bound of what
     /// was chosen is not above its value: then these logs do not show that the plan is better.
     pub fn safer(&self) -> Option<&Judged> {
-        let others = [Some(&self.logged), self.constant.as_ref()].into_iter().flatten();
+        let constant = self.constant.as_ref().filter(|_| !self.is_constant);
+        let others = [Some(&self.logged), constant].into_iter().flatten();
         let best = others.max_by(|x, y| x.value.total_cmp(&y.value))?;
         (self.chosen().lower() <= best.value).then_some(best)
+    }
+
+    /// What to be warned of, if something else is safer.
+    pub fn warning(&self) -> Option<String> {
+        let safer = self.safer()?;
+        Some(format!(
+            "these logs do not show that this policy is better than {}, whose value is {safer}; prefer that, or collect more episodes",
+            safer.name
+        ))
     }
 }
 
@@ -87,6 +110,7 @@ mod tests {
             chosen: 0,
             logged: judged(1.0, 0.01),
             constant: constant.map(|value| judged(value, 0.01)),
+            is_constant: false,
             horizon: 10,
             discount: 1.0,
         };
@@ -94,5 +118,7 @@ mod tests {
         assert_eq!(choice(1.1, None).safer().map(|x| x.value), Some(1.0));
         assert_eq!(choice(1.3, Some(1.25)).safer().map(|x| x.value), Some(1.25));
         assert_eq!(choice(1.1, Some(0.5)).safer().map(|x| x.value), Some(1.0));
+        // It is no safer to do the same.
+        assert_eq!(Choice { is_constant: true, ..choice(1.3, Some(1.25)) }.safer(), None);
     }
 }

@@ -16,7 +16,7 @@ use super::fitted_q::FittedQ;
 use super::params::{PlanParams, Regressor, StateKind};
 use super::planner::{Plan, approximator, filter};
 use super::q::QFit;
-use crate::data::{Action, Alphabet, Observation, Trajectory};
+use crate::data::{Action, Alphabet, End, Groups, Observation, Trajectory};
 use crate::error::Result;
 use crate::math::Mean;
 
@@ -90,12 +90,30 @@ impl<'e> HeldOut<'e> {
 
     /// The return of the policy that wrote them.
     pub(super) fn worth_of_logs(&self) -> Worth {
-        let returns: Mean = self.episodes.iter().map(|z| self.earned(z)).collect();
-        Worth { value: returns.mean(), error: returns.sd() / returns.count().max(1.0).sqrt() }
+        let (value, error) = self.sampled(&self.returns());
+        Worth { value, error }
     }
 
-    fn earned(&self, z: &Trajectory) -> f64 {
-        z.rewards.iter().rev().fold(0.0, |after, reward| reward.unwrap_or(self.mean_reward) + self.discount * after)
+    /// The mean of numbers of the episodes, and its standard error.
+    fn sampled(&self, numbers: &[f64]) -> (f64, f64) {
+        let of: Mean = Groups::of(self.episodes).sums(numbers).into_iter().collect();
+        (of.mean(), of.sd() / of.count().max(1.0).sqrt())
+    }
+
+    /// The returns of the episodes over the horizon. What a truncated one would have earned later is
+    /// the mean of those that went on, or had terminated.
+    fn returns(&self) -> Vec<f64> {
+        let reward = |z: &Trajectory, t: usize| match z.rewards.get(t) {
+            Some(reward) => Some(reward.unwrap_or(self.mean_reward)),
+            None => (z.end == End::Terminated).then_some(0.0),
+        };
+        let at = |t: usize| self.episodes.iter().filter_map(|z| reward(z, t)).collect::<Mean>().mean();
+        let means: Vec<f64> = (0..self.horizon).map(at).collect();
+        let earned = |z: &Trajectory| {
+            let later = |after: f64, (t, mean): (usize, &f64)| reward(z, t).unwrap_or(*mean) + self.discount * after;
+            means.iter().enumerate().rev().fold(0.0, later)
+        };
+        self.episodes.iter().map(earned).collect()
     }
 
     /// The value of taking these actions in the state of each row.
@@ -149,7 +167,7 @@ impl<'e> HeldOut<'e> {
         let n = self.episodes.len() as f64;
         let mut rewarded = vec![None; self.steps.rows()];
         self.steps.list().iter().for_each(|step| rewarded[step.row] = Some(step));
-        let mut worth = Mean::default();
+        let mut worth = Vec::with_capacity(self.episodes.len());
         for (i, &start) in self.steps.starts().iter().enumerate() {
             let mut own = values[0][start];
             let mut weight = n;
@@ -164,13 +182,13 @@ impl<'e> HeldOut<'e> {
                 }
                 weight *= self.discount;
             }
-            worth.add(own);
+            worth.push(own);
         }
         // The estimate as if only the share of the steps that agree had been logged.
         let share = agrees.iter().filter(|agrees| **agrees).count() as f64 / agrees.len() as f64;
-        let returns: Mean = self.episodes.iter().map(|z| self.earned(z)).collect();
-        let of_values = returns.sd() / (n * share).max(1.0).sqrt();
-        Worth { value: worth.mean(), error: (worth.sd() / n.sqrt()).hypot(of_values) }
+        let (_, of_returns) = self.sampled(&self.returns());
+        let (value, error) = self.sampled(&worth);
+        Worth { value, error: error.hypot(of_returns / share.max(1.0 / n).sqrt()) }
     }
 }
 
@@ -200,7 +218,7 @@ fn propensities(episodes: &[Trajectory], actions: usize) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::{ActionObservation, End};
+    use crate::data::ActionObservation;
     use crate::plan::fitted_q::Approximator;
     use crate::plan::window::{Recent, WindowFit};
     use crate::rng::Seed;
