@@ -3,17 +3,26 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use foretell::plan::Greedy;
+use foretell::plan::{Choice, Greedy};
 use foretell::{ActionObservation, Plan, Policy as _};
 use numpy::PyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use serde::Serialize;
 
 use crate::convert::dict;
 use crate::error::raised;
 use crate::model::Model;
 use crate::names::{Names, action, observation, partly_known, shown};
+
+/// What was compared on the logs, and what to be warned of.
+#[derive(Serialize)]
+struct Compared<'c> {
+    #[serde(flatten)]
+    choice: &'c Choice,
+    warning: Option<String>,
+}
 
 /// A policy that was planned.
 #[pyclass(frozen, module = "foretell", name = "Policy")]
@@ -65,6 +74,12 @@ impl Policy {
     #[getter]
     fn params<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         dict(py, self.plan.params())
+    }
+
+    /// What was compared on the logs when it was planned.
+    #[getter]
+    fn choice<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.plan.choice().map(|choice| dict(py, &Compared { choice, warning: choice.warning() })).transpose()
     }
 
     /// The model that tracks the state, if it has one.

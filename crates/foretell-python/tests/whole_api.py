@@ -110,7 +110,9 @@ def policies(model: ft.Model, walks: ft.Logs, folder: Path) -> ft.Policy:
     worth = ft.evaluate("always:listen", logs=walks, estimators=["snpdis", "wdr"], bound="bootstrap", level=0.9, epsilon=0.1)
     estimate: ft.Estimate = worth["wdr"]
     against: ft.Against = worth.comparison
-    print(against.verdict, worth.verdict)
+    choice: ft.PlanChoice | None = policy.choice
+    judged: list[ft.Judged] = [] if choice is None else [*choice.candidates, choice.logged]
+    print(against.verdict, worth.verdict, choice, judged)
     solution: ft.Solution = ft.solve(tiger, planner="qmdp", episodes=10)
     trained: ft.Trained = ft.agent("tiger", episodes=100, agent_rounds=1)
     print(earned.mean_return, estimate.value, worth.agree, solution.lower, solution.returns, trained.policy, len(trained.logs), trained.promised)

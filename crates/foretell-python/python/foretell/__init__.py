@@ -29,7 +29,7 @@ from foretell._logs import Logs
 from foretell._model import Filter, Model
 from foretell._planning import agent, evaluate, plan, sample, solve
 from foretell._policy import Policy, Run
-from foretell._results import Against, CalibrationBin, Comparison, Estimate, Found, HorizonScore, LearnedFrom, LogValue, Returns, Score, Solution, Trained, Tried
+from foretell._results import Against, CalibrationBin, Comparison, Estimate, Found, HorizonScore, Judged, LearnedFrom, LogValue, PlanChoice, Returns, Score, Solution, Trained, Tried
 from foretell._selection import Candidate, Member, Selection
 
 if TYPE_CHECKING:
@@ -47,11 +47,13 @@ __all__ = [
     "Filter",
     "Found",
     "HorizonScore",
+    "Judged",
     "LearnedFrom",
     "LogValue",
     "Logs",
     "Member",
     "Model",
+    "PlanChoice",
     "Policy",
     "Returns",
     "Run",

@@ -129,7 +129,10 @@ def plan(
     if only is not None:
         words = f"every reward in the logs is {only:g}, so good and bad policies cannot be distinguished; check the rewards"
         warnings.warn(words, stacklevel=2)
-    return Policy(native)
+    policy = Policy(native)
+    if policy.choice is not None and policy.choice.warning is not None:
+        warnings.warn(policy.choice.warning, stacklevel=2)
+    return policy
 
 
 @overload

@@ -14,6 +14,7 @@ from foretell._encoding import Encoded, Encoding
 from foretell._html import count, some, table
 from foretell._logs import Path
 from foretell._model import Model, Symbol
+from foretell._results import PlanChoice
 
 
 class Policy(Encoded):
@@ -69,6 +70,24 @@ class Policy(Encoded):
     def params(self) -> dict[str, Any]:
         """The parameters of planning, with automatic choices resolved."""
         return self._native.params
+
+    @property
+    def choice(self) -> PlanChoice | None:
+        """The ways to plan that were compared on the logs; None if nothing was compared, or if the
+        policy was read from a file.
+
+        Examples
+        --------
+        >>> import foretell as ft
+        >>> logs = ft.sample("tiger", episodes=500, seed=1)
+        >>> policy = ft.plan(ft.learn(logs, refine=True, observe_reward=True), logs, discount=0.95)
+        >>> policy.choice.chosen.name
+        'point-based planning'
+        >>> policy.choice.chosen.value > policy.choice.logged.value
+        True
+        """
+        choice = self._native.choice
+        return None if choice is None else PlanChoice._of(choice)
 
     @property
     def model(self) -> Model | None:

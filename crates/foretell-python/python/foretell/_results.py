@@ -200,6 +200,55 @@ class Against:
 
 
 @dataclass(frozen=True)
+class Judged:
+    """A policy and its value by logs."""
+
+    name: str
+    value: float
+    """The expected discounted return; minus infinity if it takes actions that the logs lack."""
+    error: float
+    """Its standard error, of sampling alone."""
+
+
+@dataclass(frozen=True)
+class PlanChoice:
+    """The ways to plan that were compared on the logs, by cross-fitted values."""
+
+    candidates: list[Judged]
+    chosen: Judged
+    """The candidate that made the policy."""
+    logged: Judged
+    """The policy that wrote the logs."""
+    constant: Judged | None
+    """The best of the policies that always take the same action."""
+    is_constant: bool
+    """Whether the policy does the same."""
+    horizon: int
+    """Steps over which all of these values are."""
+    discount: float
+    warning: str | None
+    """What to prefer, if the logs do not show that the policy is better."""
+
+    @classmethod
+    def _of(cls, report: dict[str, Any]) -> PlanChoice:
+        judged = [Judged(**found) for found in report["candidates"]]
+        constant = report["constant"]
+        same = ("is_constant", "horizon", "discount", "warning")
+        return cls(
+            candidates=judged,
+            chosen=judged[report["chosen"]],
+            logged=Judged(**report["logged"]),
+            constant=None if constant is None else Judged(**constant),
+            **{name: report[name] for name in same},
+        )
+
+    def _repr_html_(self) -> str:
+        shown = [*self.candidates, self.logged, *([] if self.constant is None else [self.constant])]
+        rows: list[tuple[str, object]] = [(found.name, f"{found.value:.4g} ± {found.error:.2g}") for found in shown]
+        return table("PlanChoice", rows, [f"chosen: {self.chosen.name}", *([] if self.warning is None else [self.warning])])
+
+
+@dataclass(frozen=True)
 class LogValue:
     """The value of a policy, estimated from logs; ``value["wdr"]`` is the estimate by "wdr"."""
 
