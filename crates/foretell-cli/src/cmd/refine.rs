@@ -105,6 +105,7 @@ pub fn say(model: &Model, trace: &[EmRound], stopped: Option<StopReason>) -> any
     let kind = match latent.candidate.layout {
         StateLayout::Owned | StateLayout::Merged | StateLayout::Auto => "each emits one observation",
         StateLayout::Free | StateLayout::Dense => "each emits several observations",
+        StateLayout::Sensing => "each emits several observations, by the action that led to it",
         StateLayout::Modes => "each is an observation and a hidden mode",
     };
     report::say(format!("  states     {}: {kind}", latent.pomdp.states().len()))?;
@@ -161,6 +162,7 @@ fn name(round: &EmRound) -> String {
         StateLayout::Owned | StateLayout::Auto => "owned",
         StateLayout::Merged => "merged",
         StateLayout::Free => "free",
+        StateLayout::Sensing => "sensing",
         StateLayout::Modes => "modes",
         StateLayout::Dense => "dense",
     };

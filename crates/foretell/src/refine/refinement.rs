@@ -8,6 +8,7 @@ use super::fit::{EmRound, Fit};
 use super::latent::Latent;
 use super::layout::MODES;
 use crate::error::Result;
+use crate::data::Alphabet;
 use crate::log::Logs;
 use crate::model::{Latent as LatentModel, Model, Predictor};
 use crate::rng::Seed;
@@ -272,7 +273,7 @@ impl<'a> Refinement<'a> {
     fn if_growing(&self, fit: Fit) -> Fit {
         let is_open = self.params.states == StateCount::Auto && self.data.holds_out();
         let can_grow =
-            matches!(fit.candidate.layout, StateLayout::Auto | StateLayout::Owned | StateLayout::Merged | StateLayout::Free);
+            !matches!(fit.candidate.layout, StateLayout::Modes | StateLayout::Dense);
         if is_open && can_grow { fit.growing() } else { fit }
     }
 
@@ -358,12 +359,12 @@ impl FittedStates {
 
     /// The same states with room for symbols that follow each other in `more` and did not in `data`,
     /// over the same alphabet, and a few rounds of EM on `more`.
-    pub(crate) fn extended(&self, data: &Data<'_>, more: &Data<'_>) -> Result<FittedStates> {
+    pub(crate) fn extended(&self, alphabet: &Alphabet, data: &Data<'_>, more: &Data<'_>) -> Result<FittedStates> {
         let all = Share { every: 1, is_held_out: &|_| false };
         let hard = self.latent.expected_counts(&expect(&self.latent, data, &all)?.training);
-        let (triples, seen) = first_look::symbols(more, self.latent.unigram().len())?;
+        let seen = first_look::symbols(more, alphabet)?;
         let layout = self.latent.layout.clone().with_patterns(&more.patterns());
-        let latent = Latent::new(layout, self.latent.actions, &hard, &triples, &seen);
+        let latent = Latent::new(layout, self.latent.actions, &hard, &seen);
         let mut fitted = FittedStates { candidate: self.candidate, latent, rounds: self.rounds };
         fitted.continue_on(more, LAST_ROUNDS)?;
         Ok(fitted)
@@ -408,14 +409,16 @@ fn candidates(model: &Model, params: &RefineParams) -> Vec<Candidate> {
     let number = |layout| match (params.states, layout) {
         (_, StateLayout::Modes) => MODES * going_on,
         (StateCount::About(n), _) => n,
-        (StateCount::Auto, StateLayout::Free) => FREE,
+        (StateCount::Auto, StateLayout::Free | StateLayout::Sensing) => FREE,
         (StateCount::Auto, StateLayout::Dense) => DENSE,
         (StateCount::Auto, StateLayout::Owned | StateLayout::Merged | StateLayout::Auto) => going_on,
     };
     let layouts = match params.layout {
         // The number of states of modes is fixed.
         StateLayout::Auto if params.states != StateCount::Auto => vec![StateLayout::Owned, StateLayout::Free],
-        StateLayout::Auto => vec![StateLayout::Owned, StateLayout::Free, StateLayout::Modes, StateLayout::Merged],
+        StateLayout::Auto => {
+            vec![StateLayout::Owned, StateLayout::Free, StateLayout::Sensing, StateLayout::Modes, StateLayout::Merged]
+        }
         layout => vec![layout],
     };
     layouts.into_iter().map(|layout| Candidate { layout, states: number(layout) }).collect()

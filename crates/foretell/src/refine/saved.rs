@@ -154,8 +154,8 @@ impl Latent {
             arrays.push(Array::f64s(format!("{name}_{of}"), &[values.len()], values));
         }
         // Without the sets of incomplete observations, which follow from the others.
-        let (symbols, start) = (&self.layout.active[..self.unigram.len()], self.layout.active.last());
-        let active: Vec<&Vec<u32>> = symbols.iter().chain(start).collect();
+        let is_complete = |place: &usize| self.layout.symbol_of(*place).is_some() || *place == self.layout.start();
+        let active: Vec<&Vec<u32>> = (0..=self.layout.start()).filter(is_complete).map(|o| &self.layout.active[o]).collect();
         let sizes: Vec<u32> = active.iter().map(|set| set.len() as u32).collect();
         for (of, values) in [("sizes", sizes), ("active", active.into_iter().flatten().copied().collect())] {
             arrays.push(Array::u32s(format!("{name}_{of}"), &[values.len()], &values));
@@ -166,7 +166,8 @@ impl Latent {
     fn read(name: &str, arrays: &Arrays<'_>, candidate: Candidate, refinement: &Refinement<'_>) -> Result<Latent> {
         let (alphabet, look) = (refinement.model.alphabet(), &refinement.first_look);
         let sizes = format!("{name}_sizes");
-        let sizes = arrays.sized(&sizes, arrays.u32s(&sizes)?, alphabet.observations().len() + 1)?;
+        let sensors = if candidate.layout == StateLayout::Sensing { alphabet.actions().len() } else { 1 };
+        let sizes = arrays.sized(&sizes, arrays.u32s(&sizes)?, sensors * alphabet.observations().len() + 1)?;
         let total = sizes.iter().map(|size| *size as usize).sum();
         let active = format!("{name}_active");
         let active = arrays.sized(&active, arrays.u32s(&active)?, total)?;
@@ -178,12 +179,12 @@ impl Latent {
         });
         let layout = match candidate.layout {
             StateLayout::Modes => Some(Layout::modes(alphabet, MODES)),
-            StateLayout::Owned | StateLayout::Merged | StateLayout::Auto => Layout::of_sets(sets.collect(), false),
-            StateLayout::Free | StateLayout::Dense => Layout::of_sets(sets.collect(), true),
+            StateLayout::Owned | StateLayout::Merged | StateLayout::Auto => Layout::owned_of_sets(sets.collect()),
+            StateLayout::Free | StateLayout::Sensing | StateLayout::Dense => Layout::free_of_sets(sets.collect(), sensors),
         };
         let layout = layout.ok_or_else(|| arrays.damaged("the sets of its states are not consistent"))?;
         let layout = layout.with_patterns(&look.patterns);
-        let mut latent = Latent::new(layout, alphabet.actions().len(), &HardCounts::default(), &look.triples, &look.seen);
+        let mut latent = Latent::new(layout, alphabet.actions().len(), &HardCounts::default(), &look.seen);
         let sized = |of: &str, size: usize| {
             let name = format!("{name}_{of}");
             arrays.sized(&name, arrays.f64s(&name)?, size)
