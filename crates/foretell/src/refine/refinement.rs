@@ -45,6 +45,14 @@ const STEPS_PER_STATE: u64 = 20;
 const MOST_WORK: u64 = 1 << 36;
 /// The number of free states from which they grow.
 const FREE: usize = 5;
+/// How many times more states a fit begins with that is repeated from another start: the n-th from
+/// the end.
+const TIMES: [usize; 4] = [2, 4, 8, 1];
+/// States that emit several symbols are fitted again so often, where logs have few steps. The result
+/// is kept if it predicts held-out steps better by a number of nats per step that is not just luck.
+const RESTARTS: u64 = 2;
+const FEW_STEPS: u64 = 1 << 16;
+const RESTART_GAIN: f64 = 0.002;
 /// The number of states where EM starts at random.
 const DENSE: usize = 60;
 
@@ -115,6 +123,8 @@ impl<'a> Refinement<'a> {
         }
         waiting.reverse();
         let every = if waiting.len() == 1 { 1 } else { TRIAL_SHARE.min(data.steps / LEAST_TRIAL).max(1) };
+        let is_small = data.holds_out() && data.steps <= FEW_STEPS && params.states == StateCount::Auto;
+        let restarts = if is_small { RESTARTS } else { 0 };
         let mut refinement = Refinement {
             model,
             data,
@@ -126,7 +136,7 @@ impl<'a> Refinement<'a> {
             tried: Vec::new(),
             leader: None,
             rivals: None,
-            restarts: 0,
+            restarts,
             fit: None,
             done: false,
             most_work: MOST_WORK,
@@ -169,7 +179,7 @@ impl<'a> Refinement<'a> {
 
     /// Keeps all fits for [`Refinement::into_fits`].
     pub(crate) fn keeping_rivals(self) -> Refinement<'a> {
-        Refinement { rivals: Some(Vec::new()), ..self }
+        Refinement { rivals: Some(Vec::new()), restarts: 0, ..self }
     }
 
     /// With a limit for the work of each fit, in entries of T that are visited.
@@ -245,10 +255,14 @@ impl<'a> Refinement<'a> {
         if let Some(fit) = self.tried.pop() {
             return Ok(Some(self.if_growing(fit.in_full())));
         }
-        let Some(leader) = self.leader.as_ref().filter(|_| self.restarts > 0) else { return Ok(None) };
+        let repeats = |leader: &&Fit| self.rivals.is_some() || leader.emits_several();
+        let Some(leader) = self.leader.as_ref().filter(|_| self.restarts > 0).filter(repeats) else { return Ok(None) };
         self.restarts -= 1;
         let params = RefineParams { layout: leader.candidate.layout, ..self.params.clone() };
         let candidate = candidates(&self.model, &params)[0];
+        // Growth from other numbers of states ends elsewhere.
+        let times = if leader.can_grow(&self.params) { TIMES[self.restarts as usize % TIMES.len()] } else { 1 };
+        let candidate = Candidate { states: times * candidate.states, ..candidate };
         self.first_fit(candidate, seed.stream("restarts").index(self.restarts)).map(Some)
     }
 
@@ -271,10 +285,7 @@ impl<'a> Refinement<'a> {
 
     /// The same with a number of states that grows, where it is not given and can grow.
     fn if_growing(&self, fit: Fit) -> Fit {
-        let is_open = self.params.states == StateCount::Auto && self.data.holds_out();
-        let can_grow =
-            !matches!(fit.candidate.layout, StateLayout::Modes | StateLayout::Dense);
-        if is_open && can_grow { fit.growing() } else { fit }
+        if self.data.holds_out() && fit.can_grow(&self.params) { fit.growing() } else { fit }
     }
 
     fn round(&mut self) -> Result<Option<EmRound>> {
@@ -298,8 +309,10 @@ impl<'a> Refinement<'a> {
         if fit.trial {
             self.tried.push(fit.clone());
         }
+        let is_restart = self.rivals.is_none() && fit.seed != Seed(self.model.params().seed);
+        let least = if is_restart { RESTART_GAIN } else { 0.0 };
         let beaten = match &self.leader {
-            Some(leader) if fit.judged <= leader.judged => Some(fit),
+            Some(leader) if fit.judged <= leader.judged + least => Some(fit),
             _ => self.leader.replace(fit),
         };
         if let (Some(rivals), Some(beaten)) = (&mut self.rivals, beaten) {

@@ -20,6 +20,7 @@ const REFINEMENT: Kind = Kind { name: "checkpoint of a refinement", again: AGAIN
 #[derive(Serialize, Deserialize)]
 struct Header {
     waiting: Vec<Candidate>,
+    restarts: u64,
     every: u64,
     tried: Vec<FitHeader>,
     leader: Option<FitHeader>,
@@ -39,6 +40,7 @@ struct FitHeader {
     /// Stage of growth, rounds of EM in it, stages without a gain.
     growth: Option<(u64, usize, usize)>,
     work: u64,
+    seed: u64,
     stopped: Option<StopReason>,
 }
 
@@ -57,6 +59,7 @@ impl Refinement<'_> {
         let mut arrays = vec![Array::f64s("trace", &[self.trace.len(), 3], &trace)];
         let header = Header {
             waiting: self.waiting.clone(),
+            restarts: self.restarts,
             every: self.every,
             tried: self.tried.iter().enumerate().map(|(i, fit)| fit.write(&format!("tried_{i}"), &mut arrays)).collect(),
             leader: self.leader.as_ref().map(|fit| fit.write("leader", &mut arrays)),
@@ -79,7 +82,7 @@ impl Refinement<'_> {
         self.trace = header.trace.iter().zip(trace.chunks_exact(3)).map(|(round, numbers)| round.with(numbers)).collect();
         // It was judged on the share of the episodes on which candidates are compared.
         self.automaton = self.automaton.filter(|_| header.every == self.every);
-        (self.waiting, self.every) = (header.waiting, header.every);
+        (self.waiting, self.restarts, self.every) = (header.waiting, header.restarts, header.every);
         Ok(())
     }
 }
@@ -117,6 +120,7 @@ impl Fit {
             best_states: self.best_states,
             growth: self.growth.map(|growth| (growth.stage, growth.rounds, growth.failures)),
             work: self.work,
+            seed: self.seed.0,
             stopped: self.stopped,
         }
     }
@@ -141,7 +145,7 @@ impl FitHeader {
                 Growth { stage, rounds, failures, before, last_gain, first, latest }
             }),
             work: self.work,
-            seed: Seed(refinement.model.params().seed),
+            seed: Seed(self.seed),
             stopped: self.stopped,
         })
     }

@@ -4,7 +4,7 @@ use rustc_hash::FxHashSet;
 
 use super::data::Data;
 use super::latent::{HardCounts, Latent};
-use super::layout::Layout;
+use super::layout::{Layout, Seen, Triple};
 use super::refinement::*;
 use super::{EmRound, RefineParams, StateCount};
 use crate::data::{ActionObservation, Alphabet, End, Trajectory};
