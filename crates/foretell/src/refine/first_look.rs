@@ -43,13 +43,7 @@ impl FirstLook {
         let dim = model.linear().map(Linear::rank).ok_or_else(|| {
             Error::data("the model is not linear, and only linear models can be refined", "learn a linear model first")
         })?;
-        Ok(FirstLook {
-            dim,
-            seen: Seen::new(model.alphabet()),
-            patterns: data.patterns(),
-            sample: Vec::new(),
-            merged: None,
-        })
+        Ok(FirstLook { dim, seen: Seen::new(model.alphabet()), patterns: data.patterns(), sample: Vec::new(), merged: None })
     }
 
     /// One pass over all episodes.

@@ -301,8 +301,8 @@ impl Table {
         let posterior = |(sum, n): (f64, f64), prior: f64| (sum + PRIOR * prior) / (n + PRIOR);
         let by_action = by_action.map(|counts| counts.into_iter().map(|count| posterior(count, share)).collect::<Vec<f64>>());
         let prior = |v: usize, value: usize| self.action(v, value).map_or(share, |a| by_action[v][a]);
-        let given =
-            [0, SYMBOL, AFTER].map(|v| counts[v].iter().enumerate().map(|(value, &count)| posterior(count, prior(v, value))).collect());
+        let given = [0, SYMBOL, AFTER]
+            .map(|v| counts[v].iter().enumerate().map(|(value, &count)| posterior(count, prior(v, value))).collect());
         Classes { share, given, by_action }
     }
 
