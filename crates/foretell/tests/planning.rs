@@ -272,6 +272,24 @@ fn a_sign_is_remembered_along_a_corridor_and_the_choice_of_the_planner_says_what
     assert!(earned(&maze, &best) > 3.0, "{choice:?}");
 }
 
+#[test]
+fn where_states_lack_what_matters_the_best_constant_action_is_taken() {
+    // Leaving at once earns 8.57; no linear model of this rank knows where the rover is.
+    let rocks = domains::get("rocksample").unwrap();
+    let logs = Logs::memory(rocks.alphabet().clone(), domains::sample(&rocks, 600, 30, Seed(8)).collect());
+    let model = learn(&logs, &LearnParams { rank: 10, ..LearnParams::default() }).unwrap();
+    let params = PlanParams { discount: rocks.discount, ..PlanParams::default() };
+    let best = plan(&model, &logs, &params, &mut |_| {}).unwrap();
+    let leave = rocks.alphabet().action("E");
+    assert_eq!(best.only_action(), leave, "{:?}", best.choice());
+    assert!(best.choice().unwrap().is_constant && earned(&rocks, &best) > 8.5);
+    let read = Plan::from_bytes(&best.to_bytes(), "rocks").unwrap();
+    assert_eq!((read.only_action(), read.policy().best()), (leave, leave.unwrap()));
+    // No other planner does that.
+    let table = plan(&model, &logs, &PlanParams { regressor: Regressor::Table, ..params }, &mut |_| {}).unwrap();
+    assert!(table.only_action().is_none() && earned(&rocks, &table) < 8.0);
+}
+
 /// With the planner given, plans are not compared on the logs.
 fn by_predictions() -> PlanParams {
     PlanParams { planner: Planner::FittedQ, rounds: 1, trees: 1, ..PlanParams::default() }

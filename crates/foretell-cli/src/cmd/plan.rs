@@ -92,15 +92,17 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let value = match plan.params().planner {
         Planner::Qmdp | Planner::FastInformed => format!("at most {value:.4} at the start, in the model"),
         Planner::PointBased => format!("{value:.4} to {:.4} at the start, in the model", value + change),
+        Planner::FittedQ | Planner::Auto if plan.only_action().is_some() => format!("{value:.4} at the start, by the logs"),
         Planner::FittedQ | Planner::Auto => {
             format!("{value:.4} at the start, an optimistic in-sample estimate (last change {change:.1e})")
         }
     };
     let less = if plan.params().pessimism > 0.0 { ", minus the penalty of --pessimism" } else { "" };
     let discount = plan.params().discount;
-    let over = match is_bandit {
-        true => "in the one step of an episode".to_string(),
-        false => format!("over all steps to come at discount {discount}: episodes are not truncated"),
+    let over = match (is_bandit, plan.choice().filter(|_| plan.only_action().is_some())) {
+        (true, _) => "in the one step of an episode".to_string(),
+        (false, Some(choice)) => format!("over {} at discount {discount}", plural(choice.horizon as u64, "step")),
+        (false, None) => format!("over all steps to come at discount {discount}: episodes are not truncated"),
     };
     report::say(format!("  value      {value}, {over}{less}"))?;
     if plan.params().planner == Planner::PointBased && change > FAR * bound {
@@ -143,6 +145,9 @@ fn compared(choice: &Choice) -> anyhow::Result<()> {
 /// What estimates Q, as text.
 fn regressor(plan: &Plan) -> String {
     let params = plan.params();
+    if let Some(a) = plan.only_action() {
+        return format!("nothing: it always takes {:?}", plan.alphabet().action_name(a));
+    }
     match params.planner {
         Planner::FittedQ | Planner::Auto => {}
         Planner::Qmdp => return "QMDP on the belief of the refined model".into(),

@@ -105,6 +105,7 @@ pub fn say(model: &Model, trace: &[EmRound], stopped: Option<StopReason>) -> any
     let kind = match latent.candidate.layout {
         StateLayout::Owned | StateLayout::Merged | StateLayout::Auto => "each emits one observation",
         StateLayout::Free | StateLayout::Dense => "each emits several observations",
+        StateLayout::Sensing => "each emits several observations, by the action that led to it",
         StateLayout::Modes => "each is an observation and a hidden mode",
     };
     report::say(format!("  states     {}: {kind}", latent.pomdp.states().len()))?;
@@ -113,7 +114,8 @@ pub fn say(model: &Model, trace: &[EmRound], stopped: Option<StopReason>) -> any
         |x: &EmRound, y: &EmRound| x.candidate.layout == y.candidate.layout && x.trial == y.trial && x.round < y.round;
     let fits: Vec<&[EmRound]> = trace.chunk_by(is_same_fit).collect();
     let best = |rounds: &[EmRound]| rounds.iter().filter_map(|round| round.held_out).fold(f64::NEG_INFINITY, f64::max);
-    let chosen = |rounds: &&&[EmRound]| !rounds[0].trial && rounds[0].candidate.layout == latent.candidate.layout;
+    let is_like = |round: &EmRound| !round.trial && round.candidate == latent.candidate;
+    let chosen = |rounds: &&&[EmRound]| rounds.iter().any(is_like);
     let tried = fits.iter().filter(|rounds| fits.len() > 1 && (rounds[0].trial || fits.iter().all(|fit| !fit[0].trial)));
     let tried: Vec<String> = tried.map(|rounds| format!("{} {:.3}", name(&rounds[rounds.len() - 1]), best(rounds))).collect();
     if !tried.is_empty() {
@@ -121,7 +123,7 @@ pub fn say(model: &Model, trace: &[EmRound], stopped: Option<StopReason>) -> any
         let all = tried.join(", ");
         report::say(format!("  tried      --layout and number of states, nats per held-out step{share}: {all}"))?;
     }
-    if let Some(rounds) = fits.iter().find(chosen) {
+    if let Some(rounds) = fits.iter().filter(chosen).max_by(|x, y| best(x).total_cmp(&best(y))) {
         let held_out = match best(rounds) {
             best if best.is_finite() => format!(", {best:.4} held out"),
             _ => "; too few episodes to hold any out, so expect little".to_string(),
@@ -161,6 +163,7 @@ fn name(round: &EmRound) -> String {
         StateLayout::Owned | StateLayout::Auto => "owned",
         StateLayout::Merged => "merged",
         StateLayout::Free => "free",
+        StateLayout::Sensing => "sensing",
         StateLayout::Modes => "modes",
         StateLayout::Dense => "dense",
     };

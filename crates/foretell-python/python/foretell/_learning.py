@@ -60,7 +60,7 @@ def learn(
     weighting: Literal["none", "next", "propensity"] | None = None,
     seed: int | None = None,
     states: int | Literal["auto"] | None = None,
-    layout: Literal["auto", "owned", "merged", "free", "dense", "modes"] | None = None,
+    layout: Literal["auto", "owned", "merged", "free", "sensing", "dense", "modes"] | None = None,
     em_rounds: int | None = None,
     patience: int | None = None,
 ) -> Model:
@@ -165,8 +165,8 @@ def learn(
         "owned": each state emits one observation, for noise-free observations that many states
         share. "merged": the same, beginning with histories merged into a deterministic automaton,
         for memory that reaches far. "free": a state may emit any observation, for noisy ones.
-        "modes": a state is an observation and a hidden mode. "dense": plain EM from a random start,
-        for comparison. "auto": the layout that predicts held-out episodes best.
+        "sensing": the same, depending on the action, for actions that look or ask. "modes": a state is
+        an observation and a hidden mode. "dense": plain EM from a random start, for comparison. "auto": the layout that predicts held-out episodes best.
     em_rounds : int, default 1000
         Maximum number of EM rounds.
     patience : int, default 6
@@ -262,7 +262,7 @@ def refine(
     *,
     progress: bool | Progress | None = None,
     states: int | Literal["auto"] | None = None,
-    layout: Literal["auto", "owned", "merged", "free", "dense", "modes"] | None = None,
+    layout: Literal["auto", "owned", "merged", "free", "sensing", "dense", "modes"] | None = None,
     em_rounds: int | None = None,
     patience: int | None = None,
 ) -> Model:
@@ -284,8 +284,8 @@ def refine(
         "owned": each state emits one observation, for noise-free observations that many states
         share. "merged": the same, beginning with histories merged into a deterministic automaton,
         for memory that reaches far. "free": a state may emit any observation, for noisy ones.
-        "modes": a state is an observation and a hidden mode. "dense": plain EM from a random start,
-        for comparison. "auto": the layout that predicts held-out episodes best.
+        "sensing": the same, depending on the action, for actions that look or ask. "modes": a state is
+        an observation and a hidden mode. "dense": plain EM from a random start, for comparison. "auto": the layout that predicts held-out episodes best.
     em_rounds : int, default 1000
         Maximum number of EM rounds.
     patience : int, default 6

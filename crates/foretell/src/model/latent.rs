@@ -25,6 +25,9 @@ pub enum StateLayout {
     Merged,
     /// A state may emit any observation: for noisy observations
     Free,
+    /// The same, and what a state emits depends on the action that led to it: for actions that look
+    /// or ask
+    Sensing,
     /// A state is an observation and a hidden mode with dynamics of its own
     Modes,
     /// A state may emit any observation, and EM starts at random: plain Baum–Welch, for comparison

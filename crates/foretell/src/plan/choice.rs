@@ -49,7 +49,10 @@ pub fn plan_on(model: &Model, episodes: &[Trajectory], params: &PlanParams, prog
             Steps::of(model.alphabet(), episodes)?; // errors name the episode among all
             let candidates = candidates(model, episodes, params);
             let Compared { mut choice, best } = compared(&candidates, model, episodes, params)?;
-            let plan = candidates[choice.chosen].made(model, episodes, progress)?;
+            let plan = match (candidates.get(choice.chosen), best) {
+                (None, Some(a)) => Plan::always(a, choice.chosen().value, model, params, progress),
+                (candidate, _) => candidate.unwrap_or(&candidates[0]).made(model, episodes, progress)?,
+            };
             choice.is_constant = best.is_some_and(|a| always(&plan, &sample(episodes), a));
             Plan { choice: Some(Arc::new(choice)), ..plan }
         }
@@ -180,7 +183,8 @@ struct Compared {
     best: Option<Action>,
 }
 
-/// The cross-fitted values of the candidates.
+/// The cross-fitted values of the candidates, and after them that of the best constant action: where
+/// Q̂ misleads all planners, as where states lack what matters, it may earn more than any of them.
 fn compared(candidates: &[Candidate], model: &Model, episodes: &[Trajectory], params: &PlanParams) -> Result<Compared> {
     let sample = sample(episodes);
     let folds = Groups::of(&sample).folds(2, Seed(params.seed).stream("plan/halves"));
@@ -204,7 +208,7 @@ fn compared(candidates: &[Candidate], model: &Model, episodes: &[Trajectory], pa
         };
         Ok(judged(candidate.name(), &[worth(0)?, worth(1)?]))
     };
-    let found = candidates.iter().map(both).collect::<Result<Vec<_>>>()?;
+    let mut found = candidates.iter().map(both).collect::<Result<Vec<_>>>()?;
     // Nobody chooses the first step of tables whose observations were shifted.
     let is_first = |a: &Action| sample.iter().all(|z| z.steps[0].action == *a);
     let first = model.alphabet().action(FIRST_ACTION).filter(is_first);
@@ -223,6 +227,7 @@ fn compared(candidates: &[Candidate], model: &Model, episodes: &[Trajectory], pa
     let best = best_constant(&constants);
     let constant = best.map(|(a, of)| judged(format!("always {:?}", model.alphabet().action_name(a)), &of));
     let logged = judged("the logged policy".into(), &[parts[0].worth_of_logs(), parts[1].worth_of_logs()]);
+    found.extend(constant.clone());
     let (discount, chosen) = (params.discount, chosen(&found));
     let choice = Choice { candidates: found, chosen, logged, constant, is_constant: false, horizon, discount };
     Ok(Compared { choice, best: best.map(|(a, _)| a) })

@@ -252,6 +252,20 @@ impl Plan {
         Plan::new(params, model, Q::Vectors(solution.vectors), stopped)
     }
 
+    /// A plan that always takes one action, which is worth `value` at the start.
+    pub(super) fn always(a: Action, value: f64, model: &Model, params: &PlanParams, progress: &mut dyn FnMut(Round)) -> Plan {
+        let params = PlanParams { planner: Planner::FittedQ, regressor: Regressor::Table, ..params.clone() };
+        let model = Basis::Linear.of(model).expect("every model has states of its own");
+        let q = WindowQ::always(a, value, recent(params.regressor, params.window), model.alphabet());
+        progress(Round { number: 1, change: 0.0, start_value: value });
+        Plan::new(params, &model, Q::Table(q), StopReason::Converged)
+    }
+
+    /// The only action that it ever takes, if there is one.
+    pub fn only_action(&self) -> Option<Action> {
+        self.q.table().filter(|_| self.q.trees().is_none())?.only_action()
+    }
+
     fn new(params: PlanParams, model: &Model, q: Q, stopped: StopReason) -> Plan {
         Plan {
             alphabet: model.alphabet().clone(),

@@ -203,6 +203,22 @@ impl WindowQ {
         WindowPolicy { q: self, past: self.start() }
     }
 
+    /// The table of a policy that always takes one action.
+    pub(super) fn always(a: Action, value: f64, recent: Recent, alphabet: &Alphabet) -> WindowQ {
+        let mut q = vec![f64::NEG_INFINITY; alphabet.actions().len()];
+        q[a.index()] = value;
+        let windows = Windows { recent, plain: recent.plain(alphabet), children: Default::default(), shorter: vec![0] };
+        WindowQ { windows, actions: q.len(), q }
+    }
+
+    /// The only action that has a value after any past, if there is one.
+    pub(super) fn only_action(&self) -> Option<Action> {
+        let has_value = |(_, q): &(usize, &f64)| q.is_finite();
+        let mut taken = self.q.iter().enumerate().filter(has_value).map(|(i, _)| i % self.actions);
+        let first = taken.next()?;
+        taken.all(|a| a == first).then_some(Action(first as u32))
+    }
+
     /// The table as arrays: for each window except the root its shorter one and its last token, and
     /// Q̂ of all.
     pub(crate) fn to_arrays(&self) -> WindowArrays {

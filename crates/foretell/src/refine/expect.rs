@@ -20,7 +20,7 @@ pub(super) const LANES: usize = 8;
 pub(super) struct Lane {
     /// For each block entry Σ α(s) β(s′): times T it is the expected number of transitions.
     pub(super) counts: Vec<f64>,
-    /// For each symbol, along its active set: expected visits.
+    /// For each place of an observation, along its active set: expected visits.
     pub(super) emissions: Vec<Vec<f64>>,
     pub(super) log_likelihood: f64,
     pub(super) steps: u64,
@@ -78,12 +78,12 @@ impl Latent {
     /// Calls `see` with the step, the active set and the belief over it before each step.
     pub(super) fn track(&self, steps: &[ActionObservation], lane: &mut Lane, mut see: impl FnMut(usize, &[u32], &[f64])) {
         self.score(steps, lane);
-        let mut before = self.layout.active.len() - 1;
+        let mut before = self.layout.start();
         for (t, ao) in steps.iter().enumerate() {
             let set = &self.sets[self.set_of[before] as usize];
             let begin = lane.work.begin[t];
             see(t, set, &lane.work.alpha[begin..begin + set.len()]);
-            before = ao.observation.index();
+            before = self.layout.place(*ao);
         }
     }
 
@@ -94,7 +94,7 @@ impl Latent {
         let mut states = vec![START as u32; steps.len()];
         let (mut weights, mut later) = (Vec::new(), None);
         for (t, ao) in steps.iter().enumerate().rev() {
-            let set = &self.sets[self.set_of[ao.observation.index()] as usize];
+            let set = &self.sets[self.set_of[self.layout.place(*ao)] as usize];
             weights.clear();
             weights.extend_from_slice(&alpha[begin[t + 1]..][..set.len()]);
             if let Some(later) = later {
@@ -117,10 +117,10 @@ impl Latent {
         blocks.clear();
         alpha.push(1.0);
         begin.push(0);
-        let mut before = self.set_of[self.layout.active.len() - 1];
+        let mut before = self.set_of[self.layout.start()];
         let mut log_likelihood = 0.0;
         for ao in steps {
-            let o = ao.observation.index();
+            let o = self.layout.place(*ao);
             let next = self.set_of[o];
             let id = self.block_of[&(ao.action.0, before, next)];
             let block = &self.blocks[id as usize];
@@ -144,7 +144,7 @@ impl Latent {
         beta.clear();
         beta.resize(alpha.len() - begin[steps.len()], 1.0);
         for (t, ao) in steps.iter().enumerate().rev() {
-            let o = ao.observation.index();
+            let o = self.layout.place(*ao);
             let (first, middle) = (begin[t], begin[t + 1]);
             let after = &alpha[middle..middle + beta.len()];
             emissions[o].iter_mut().zip(after).zip(&*beta).for_each(|((n, x), b)| *n += x * b);

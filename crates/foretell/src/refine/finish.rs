@@ -113,7 +113,7 @@ pub(super) fn pomdp(model: &Model, data: &Data<'_>, latent: &Latent) -> Result<F
         alphabet: model.alphabet().clone(),
         states: names(model, latent),
         transitions: Vec::with_capacity(actions * states),
-        emissions: latent.emission_rows(),
+        emissions: Vec::with_capacity(actions * states),
         rewards: rules(&pairs, &rewards, actions, states),
         terminal,
     };
@@ -132,27 +132,34 @@ pub(super) fn pomdp(model: &Model, data: &Data<'_>, latent: &Latent) -> Result<F
     // No transition leads to the start, so its emission is never seen: any symbol that does not end
     // the episode, if there is one.
     let going_on = model.alphabet().observations().iter().position(|o| !o.terminal);
-    learned.emissions[START] = vec![(going_on.unwrap_or(0), 1.0)];
+    let emitted = |a: usize| {
+        let mut rows = latent.emission_rows(a);
+        rows[START] = vec![(going_on.unwrap_or(0), 1.0)];
+        rows
+    };
     let reward_sd = rewards.all.sd();
     let mut visits = rewards.visits;
-    if latent.is_sparse() {
-        visits = add_elsewhere(&mut learned, latent, &visits);
-    }
-    learned.emissions = (0..actions).flat_map(|_| learned.emissions.iter().cloned()).collect();
+    let elsewhere = latent.is_sparse().then(|| {
+        let (emitted, more) = add_elsewhere(&mut learned, latent, &visits);
+        visits = more;
+        emitted
+    });
+    learned.emissions = (0..actions).flat_map(|a| emitted(a).into_iter().chain(elsewhere.clone())).collect();
     Ok(Fitted { pomdp: Pomdp::learned(learned)?, visits, reward_sd, fading, reward_memory })
 }
 
 /// Adds a state for transitions never seen in the logs, for which T has no entries. It emits every
-/// symbol by its frequency, and leads to any state. Returns the visits, with none for the new
-/// state.
-fn add_elsewhere(learned: &mut Learned, latent: &Latent, visits: &[f64]) -> Vec<f64> {
+/// symbol by its frequency, and leads to any state. Returns what it emits, and the visits, with none
+/// for the new state.
+fn add_elsewhere(learned: &mut Learned, latent: &Latent, visits: &[f64]) -> (Row, Vec<f64>) {
     let (n, actions) = (learned.states.len(), latent.actions);
     // Half a visit more, because a state seen only where logs are truncated has no visits. States
     // that end an episode have none at all, so their frequency is that of their symbols.
     let visited: Vec<f64> = (0..n).map(|s| 0.5 + (0..actions).map(|a| visits[a * n + s]).sum::<f64>()).collect();
     let all: f64 = visited.iter().sum();
+    let ending = latent.emission_rows(0);
     let share = |s: usize| match learned.terminal[s] {
-        true => learned.emissions[s].iter().map(|&(o, _)| latent.unigram()[o]).sum(),
+        true => ending[s].iter().map(|&(o, _)| latent.unigram()[o]).sum(),
         false => visited[s] / all,
     };
     let mut anywhere: Row = (1..n).map(|s| (s, share(s))).collect();
@@ -180,10 +187,9 @@ fn add_elsewhere(learned: &mut Learned, latent: &Latent, visits: &[f64]) -> Vec<
         all_visits.push(0.0);
     }
     learned.transitions = rows;
-    learned.emissions.push(emitted);
     learned.terminal.push(false);
     learned.states.push("elsewhere".into());
-    all_visits
+    (emitted, all_visits)
 }
 
 fn rewards(data: &Data<'_>, latent: &Latent, are_regressed: bool) -> Result<Rewards> {
@@ -350,7 +356,7 @@ fn ends(model: &Model, latent: &Latent) -> Vec<bool> {
 
 /// `start`; the observation and a number where states emit a single one; otherwise a number.
 fn names(model: &Model, latent: &Latent) -> Vec<String> {
-    let emitted = latent.emission_rows();
+    let emitted = latent.emission_rows(0);
     let mut count = vec![0; latent.unigram().len()];
     let name = |(s, emitted): (usize, &Vec<(usize, f64)>)| match emitted[..] {
         _ if s == START => "start".to_string(),

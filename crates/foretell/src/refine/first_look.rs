@@ -2,11 +2,10 @@
 //! parameters.
 
 use rayon::prelude::*;
-use rustc_hash::FxHashSet;
 
 use super::data::Data;
 use super::latent::{HardCounts, Latent};
-use super::layout::{Layout, MODES, START, Triple};
+use super::layout::{Layout, MODES, START, Seen};
 use crate::data::{ActionObservation, Alphabet, Trajectory};
 use crate::error::{Error, Result};
 use crate::math::cluster;
@@ -27,10 +26,8 @@ const LARGEST: usize = 1 << 27;
 pub(super) struct FirstLook {
     /// d′ of the linear model.
     dim: usize,
-    /// All pairs of symbols seen in sequence, with the action between them.
-    pub(super) triples: FxHashSet<Triple>,
-    /// How often each symbol was seen in training episodes.
-    pub(super) seen: Vec<f64>,
+    /// The symbols of the logs.
+    pub(super) seen: Seen,
     /// The symbols that agree with each incomplete observation.
     pub(super) patterns: Vec<Vec<u32>>,
     /// A sample of episodes with the predictive state after each step, concatenated.
@@ -43,18 +40,10 @@ pub(super) struct FirstLook {
 impl FirstLook {
     /// Before the first episode.
     fn new(model: &Model, data: &Data<'_>) -> Result<FirstLook> {
-        let symbols = model.alphabet().observations().len();
         let dim = model.linear().map(Linear::rank).ok_or_else(|| {
             Error::data("the model is not linear, and only linear models can be refined", "learn a linear model first")
         })?;
-        Ok(FirstLook {
-            dim,
-            triples: FxHashSet::default(),
-            seen: vec![0.0; symbols],
-            patterns: data.patterns(),
-            sample: Vec::new(),
-            merged: None,
-        })
+        Ok(FirstLook { dim, seen: Seen::new(model.alphabet()), patterns: data.patterns(), sample: Vec::new(), merged: None })
     }
 
     /// One pass over all episodes.
@@ -67,7 +56,7 @@ impl FirstLook {
     /// Adds a block of episodes, whose first has the number `first`.
     fn add(&mut self, model: &Model, data: &Data<'_>, first: u64, episodes: &[Trajectory]) {
         let dim = self.dim;
-        add_symbols(data, first, episodes, &mut self.triples, &mut self.seen);
+        add_symbols(data, first, episodes, &mut self.seen);
         let every = data.steps.div_ceil(SAMPLE);
         let is_taken = |(i, _): &(u64, &Trajectory)| !data.is_held_out(*i) && i.is_multiple_of(every);
         let taken: Vec<&Trajectory> = (first..).zip(episodes).filter(is_taken).map(|(_, z)| z).collect();
@@ -95,13 +84,13 @@ impl FirstLook {
         let (layout, hard) = match candidate.layout {
             StateLayout::Modes => {
                 let layout = Layout::modes(alphabet, MODES).with_patterns(&self.patterns);
-                check_size(layout.states, actions, layout.most_transitions(&self.triples))?;
+                check_size(layout.states, actions, layout.most_transitions(&self.seen.triples))?;
                 let hard = self.modes_in_turn(&layout, seed.stream("modes"));
                 (layout, hard)
             }
             StateLayout::Owned | StateLayout::Auto => {
-                let layout = Layout::owned(alphabet, &self.seen, states).with_patterns(&self.patterns);
-                check_size(layout.states, actions, layout.most_transitions(&self.triples))?;
+                let layout = Layout::owned(alphabet, &self.seen.symbols, states).with_patterns(&self.patterns);
+                check_size(layout.states, actions, layout.most_transitions(&self.seen.triples))?;
                 let hard = self.owned(&layout, seed.stream("clusters"));
                 (layout, hard)
             }
@@ -110,23 +99,24 @@ impl FirstLook {
                     let problem = "no deterministic automaton of moderate size fits these logs";
                     Error::data(problem, "choose another `layout`")
                 })?;
-                return Ok(Latent::new(layout.clone(), actions, hard, &self.triples, &self.seen));
+                return Ok(Latent::new(layout.clone(), actions, hard, &self.seen));
             }
-            StateLayout::Free | StateLayout::Dense => {
+            StateLayout::Free | StateLayout::Sensing | StateLayout::Dense => {
                 check_size(states, actions, states.saturating_mul(states))?;
                 match candidate.layout {
-                    StateLayout::Free => self.free(model, states, seed.stream("clusters")),
+                    StateLayout::Free => self.free(model, 1, states, seed.stream("clusters")),
+                    StateLayout::Sensing => self.free(model, actions, states, seed.stream("clusters")),
                     _ => self.dense(model, states, seed.stream("dense")),
                 }
             }
         };
-        Ok(Latent::new(layout, actions, &hard, &self.triples, &self.seen))
+        Ok(Latent::new(layout, actions, &hard, &self.seen))
     }
 
     /// Predictive states clustered within each class of the last observation.
     fn owned(&self, layout: &Layout, seed: Seed) -> HardCounts {
         let dim = self.dim;
-        let mut points: Vec<Vec<f32>> = vec![Vec::new(); self.seen.len()];
+        let mut points: Vec<Vec<f32>> = vec![Vec::new(); self.seen.symbols.len()];
         for (steps, states) in &self.sample {
             for (ao, state) in steps.iter().zip(states.chunks_exact(dim)) {
                 let o = ao.observation.index();
@@ -138,7 +128,7 @@ impl FirstLook {
         let centres =
             |(o, points): (usize, &Vec<f32>)| cluster::centres(points, dim, layout.active[o].len(), seed.index(o as u64));
         let centres: Vec<Vec<f32>> = points.par_iter().enumerate().map(centres).collect();
-        self.counts(dim, |ao, state| {
+        self.counts(layout, |ao, state| {
             let o = ao.observation.index();
             let known = centres.get(o).filter(|centres| !centres.is_empty());
             let cluster = known.map_or(0, |centres| cluster::nearest(centres, state));
@@ -147,7 +137,7 @@ impl FirstLook {
     }
 
     /// Predictive states clustered regardless of the observation, except where it ends the episode.
-    fn free(&self, model: &Model, states: usize, seed: Seed) -> (Layout, HardCounts) {
+    fn free(&self, model: &Model, sensors: usize, states: usize, seed: Seed) -> (Layout, HardCounts) {
         let (dim, alphabet) = (self.dim, model.alphabet());
         let ends = |ao: &ActionObservation| alphabet.observations().get(ao.observation.index()).is_some_and(|o| o.terminal);
         let mut points = Vec::new();
@@ -171,30 +161,54 @@ impl FirstLook {
             true => end[ao.observation.index()],
             false => 1 + cluster::nearest(&centres, state) as u32,
         };
-        let hard = self.counts(dim, assign);
-        self.spread(alphabet, found, hard)
+        let layout = self.free_layout(alphabet, sensors, found, |_, _| 1.0);
+        let hard = self.counts(&layout, assign);
+        self.spread(alphabet, sensors, found, hard)
+    }
+
+    /// Free states that may emit symbols as given, if they do not depend on actions.
+    fn free_layout(&self, alphabet: &Alphabet, sensors: usize, states: usize, emitted: impl Fn(u32, usize) -> f64) -> Layout {
+        let layout = match sensors {
+            1 => Layout::free(alphabet, states, emitted),
+            _ => Layout::sensing(alphabet, states),
+        };
+        layout.with_patterns(&self.patterns)
     }
 
     /// The layout of free states with these counts, and the counts with part of the emissions
     /// distributed over all symbols.
-    pub(super) fn spread(&self, alphabet: &Alphabet, states: usize, mut hard: HardCounts) -> (Layout, HardCounts) {
+    pub(super) fn spread(
+        &self,
+        alphabet: &Alphabet,
+        sensors: usize,
+        states: usize,
+        mut hard: HardCounts,
+    ) -> (Layout, HardCounts) {
+        let places = self.seen.symbols.len() + self.patterns.len();
         let ends = alphabet.observations().iter().filter(|symbol| symbol.terminal).count();
-        let mut totals = vec![0.0; states + ends + 1];
-        hard.emissions.iter().for_each(|(&(s, _), n)| totals[s as usize] += n);
-        let going_on: f64 = self.seen.iter().zip(alphabet.observations()).filter(|(_, o)| !o.terminal).map(|(n, _)| n).sum();
-        let emitted = |s: u32, o: usize| {
-            let counted = hard.emissions.get(&(s, o as u32)).copied().unwrap_or(0.0) / totals[s as usize].max(1.0);
-            (1.0 - SPREAD) * counted + SPREAD * self.seen[o] / going_on
+        let all = states + ends + 1;
+        let mut totals = vec![0.0; sensors * all];
+        hard.emissions.iter().for_each(|(&(s, place), n)| totals[place as usize / places * all + s as usize] += n);
+        let total = |s: u32, place: usize| totals[place / places * all + s as usize];
+        let of_sensor = |sensor: usize| match sensors {
+            1 => &self.seen.symbols[..],
+            _ => &self.seen.after[sensor * self.seen.symbols.len()..][..self.seen.symbols.len()],
         };
-        let layout = Layout::free(alphabet, states, emitted).with_patterns(&self.patterns);
+        let going_on = |seen: &[f64]| seen.iter().zip(alphabet.observations()).filter(|(_, o)| !o.terminal).map(|(n, _)| n).sum();
+        let going_on: Vec<f64> = (0..sensors).map(of_sensor).map(going_on).map(|n: f64| n.max(f64::MIN_POSITIVE)).collect();
+        let emitted = |s: u32, place: usize| {
+            let (sensor, o) = (place / places, place % places);
+            let counted = hard.emissions.get(&(s, place as u32)).copied().unwrap_or(0.0) / total(s, place).max(1.0);
+            (1.0 - SPREAD) * counted + SPREAD * of_sensor(sensor)[o] / going_on[sensor]
+        };
+        let layout = self.free_layout(alphabet, sensors, states, emitted);
         let spread: Vec<((u32, u32), f64)> = layout
             .active
             .iter()
-            .take(self.seen.len())
             .enumerate()
-            .filter(|(o, _)| !alphabet.observations()[*o].terminal)
-            .flat_map(|(o, active)| active.iter().map(move |&s| (s, o)))
-            .map(|(s, o)| ((s, o as u32), emitted(s, o) * totals[s as usize]))
+            .filter(|(place, _)| layout.symbol_of(*place).is_some_and(|o| !alphabet.observations()[o].terminal))
+            .flat_map(|(place, active)| active.iter().map(move |&s| (s, place)))
+            .map(|(s, place)| ((s, place as u32), emitted(s, place) * total(s, place)))
             .collect();
         hard.emissions.extend(spread);
         (layout, hard)
@@ -209,7 +223,7 @@ impl FirstLook {
         for (steps, _) in &self.sample {
             let drawn = steps.iter().map(|ao| &layout.active[ao.observation.index()]);
             let drawn: Vec<u32> = drawn.map(|active| active[rng.below(active.len())]).collect();
-            hard.add(self.seen.len(), steps, &drawn);
+            hard.add(&layout, steps, &drawn);
         }
         (layout, hard)
     }
@@ -228,57 +242,55 @@ impl FirstLook {
                 active[mode.min(active.len() - 1)]
             });
             let states: Vec<u32> = states.collect();
-            counts.add(self.seen.len(), steps, &states);
+            counts.add(layout, steps, &states);
         }
         counts
     }
 
-    fn counts(&self, dim: usize, assign: impl Fn(&ActionObservation, &[f32]) -> u32) -> HardCounts {
+    fn counts(&self, layout: &Layout, assign: impl Fn(&ActionObservation, &[f32]) -> u32) -> HardCounts {
         let mut counts = HardCounts::default();
         for (steps, all) in &self.sample {
-            let states: Vec<u32> = steps.iter().zip(all.chunks_exact(dim)).map(|(ao, state)| assign(ao, state)).collect();
-            counts.add(self.seen.len(), steps, &states);
+            let states: Vec<u32> = steps.iter().zip(all.chunks_exact(self.dim)).map(|(ao, state)| assign(ao, state)).collect();
+            counts.add(layout, steps, &states);
         }
         counts
     }
 }
 
-/// All pairs of symbols seen in sequence, and how often each of the symbols was seen.
-pub(super) fn symbols(data: &Data<'_>, symbols: usize) -> Result<(FxHashSet<Triple>, Vec<f64>)> {
-    let (mut triples, mut seen) = (FxHashSet::default(), vec![0.0; symbols]);
-    data.each(|first, episodes| add_symbols(data, first, episodes, &mut triples, &mut seen))?;
-    Ok((triples, seen))
+/// The symbols of logs.
+pub(super) fn symbols(data: &Data<'_>, alphabet: &Alphabet) -> Result<Seen> {
+    let mut seen = Seen::new(alphabet);
+    data.each(|first, episodes| add_symbols(data, first, episodes, &mut seen))?;
+    Ok(seen)
 }
 
 /// Adds the symbols of a block of episodes, whose first has the number `first`.
-fn add_symbols(data: &Data<'_>, first: u64, episodes: &[Trajectory], triples: &mut FxHashSet<Triple>, seen: &mut [f64]) {
+fn add_symbols(data: &Data<'_>, first: u64, episodes: &[Trajectory], seen: &mut Seen) {
     for (i, z) in (first..).zip(episodes) {
-        let mut before = (seen.len() + data.incomplete()) as u32;
-        for ao in &z.steps {
-            triples.insert((ao.action.0, before, ao.observation.0));
+        let mut before = (seen.symbols.len() + data.incomplete()) as u32;
+        for &ao in &z.steps {
+            seen.triples.insert((ao.action.0, before, ao.observation.0));
             before = ao.observation.0;
-            // Incomplete observations have the indices after those of symbols.
-            if !data.is_held_out(i)
-                && let Some(seen) = seen.get_mut(ao.observation.index())
-            {
-                *seen += 1.0;
+            if !data.is_held_out(i) {
+                seen.count(ao);
             }
         }
     }
 }
 
 impl HardCounts {
-    /// Counts an episode whose steps lead to these states. States of incomplete observations, which
-    /// have the indices after those of `symbols`, are not known well enough to be counted.
-    pub(super) fn add(&mut self, symbols: usize, steps: &[ActionObservation], states: &[u32]) {
+    /// Counts an episode whose steps lead to these states. States of incomplete observations are not
+    /// known well enough to be counted.
+    pub(super) fn add(&mut self, layout: &Layout, steps: &[ActionObservation], states: &[u32]) {
         let mut before = Some(START as u32);
-        for (ao, &s) in steps.iter().zip(states) {
-            let known = ao.observation.index() < symbols;
+        for (&ao, &s) in steps.iter().zip(states) {
+            let place = layout.place(ao);
+            let known = layout.symbol_of(place).is_some();
             if let (true, Some(before)) = (known, before) {
                 *self.transitions.entry((ao.action.0, before, s)).or_default() += 1.0;
             }
             if known {
-                *self.emissions.entry((s, ao.observation.0)).or_default() += 1.0;
+                *self.emissions.entry((s, place as u32)).or_default() += 1.0;
             }
             before = known.then_some(s);
         }

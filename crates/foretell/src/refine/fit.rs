@@ -7,9 +7,10 @@ use super::em::{Expected, Share, expect};
 use super::expect::Lane;
 use super::first_look::FirstLook;
 use super::latent::Latent;
+use super::params::{RefineParams, StateCount};
 use crate::data::Alphabet;
 use crate::error::Result;
-use crate::model::Candidate;
+use crate::model::{Candidate, StateLayout};
 use crate::rng::Seed;
 use crate::stop::StopReason;
 
@@ -122,6 +123,16 @@ impl Fit {
             growth: None,
             stopped: None,
         }
+    }
+
+    /// Whether its number of states may grow: it is not given.
+    pub(super) fn can_grow(&self, params: &RefineParams) -> bool {
+        params.states == StateCount::Auto && !matches!(self.candidate.layout, StateLayout::Modes | StateLayout::Dense)
+    }
+
+    /// Whether its states may emit several symbols.
+    pub(super) fn emits_several(&self) -> bool {
+        matches!(self.candidate.layout, StateLayout::Free | StateLayout::Sensing)
     }
 
     /// The same with a number of states that grows.

@@ -7,7 +7,7 @@ use super::expect::Lane;
 use super::first_look::{FirstLook, check_size};
 use super::latent::{HardCounts, Latent};
 use super::layout::{Layout, Ownership, START};
-use super::split::{FREE_REACHES, OWNED_REACHES, Path, Split, Visit, split};
+use super::split::{Emission, FREE_REACHES, OWNED_REACHES, Path, Split, Visit, split};
 use crate::data::{ActionObservation, Alphabet};
 use crate::rng::Seed;
 
@@ -28,13 +28,14 @@ impl FirstLook {
             Ownership::Free => &FREE_REACHES[..],
             _ => &OWNED_REACHES[..],
         };
+        let emission = if latent.layout.sensors == 1 { Emission::State } else { Emission::ActionAndState };
         let found: Vec<Option<Split>> = (0..latent.layout.states)
             .into_par_iter()
             .map(|s| {
                 if s == START || is_end[s] {
                     None
                 } else {
-                    split(&visits[s], &paths, reaches, seed.stream("splits").index(s as u64))
+                    split(&visits[s], &paths, reaches, emission, seed.stream("splits").index(s as u64))
                 }
             })
             .collect();
@@ -72,22 +73,22 @@ impl FirstLook {
         paths: &[Path<'_>],
     ) -> Option<Latent> {
         let mut hard = HardCounts::default();
-        paths.iter().for_each(|(steps, states)| hard.add(self.seen.len(), steps, states));
+        paths.iter().for_each(|(steps, states)| hard.add(&before.layout, steps, states));
         let (layout, hard) = match &before.layout.ownership {
             Ownership::Owned { owner } => {
-                let mut sizes: Vec<usize> = before.layout.active[..self.seen.len()].iter().map(Vec::len).collect();
+                let mut sizes: Vec<usize> = before.layout.active[..self.seen.symbols.len()].iter().map(Vec::len).collect();
                 split.iter().for_each(|&s| sizes[owner[s] as usize] += 1);
                 (Layout::of_sizes(&sizes).with_patterns(&self.patterns), hard)
             }
-            Ownership::Free => self.spread(alphabet, states, hard),
+            Ownership::Free => self.spread(alphabet, before.layout.sensors, states, hard),
             Ownership::Modes { .. } => return None,
         };
         let transitions = match layout.ownership {
             Ownership::Free => layout.states * layout.states,
-            _ => layout.most_transitions(&self.triples),
+            _ => layout.most_transitions(&self.seen.triples),
         };
         check_size(layout.states, before.actions, transitions).ok()?;
-        Some(Latent::new(layout, before.actions, &hard, &self.triples, &self.seen))
+        Some(Latent::new(layout, before.actions, &hard, &self.seen))
     }
 }
 

@@ -12,7 +12,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::layout::{Layout, START, Triple};
+use super::layout::{Layout, START, Seen, Triple};
 use crate::data::Alphabet;
 
 /// Share of that prior that goes to all states by their frequency, whatever followed s.
@@ -29,7 +29,7 @@ pub(super) const GROUP: usize = 4;
 pub(super) struct HardCounts {
     /// (a, s, s′)
     pub(super) transitions: FxHashMap<(u32, u32, u32), f64>,
-    /// (s, o)
+    /// (s, place of the observation)
     pub(super) emissions: FxHashMap<(u32, u32), f64>,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Latent {
     /// Distinct active sets, and the index of the one of each symbol (and of the start).
     pub(super) sets: Vec<Vec<u32>>,
     pub(super) set_of: Vec<u32>,
-    /// E(o | s) for each symbol o, along its active set.
+    /// E(o | s) for each place of an observation, along its active set.
     pub(super) emissions: Vec<Vec<f64>>,
     /// The same with zeros up to the padded length of the set.
     pub(super) padded_emissions: Vec<Vec<f64>>,
@@ -56,6 +56,8 @@ pub(super) struct Latent {
     pub(super) switches: Vec<f64>,
     /// Share of each symbol.
     pub(super) unigram: Vec<f64>,
+    /// The prior mean of emissions: the same for each place of an observation.
+    pub(super) emitted: Vec<f64>,
     pub(super) blocks: Vec<Block>,
     pub(super) block_of: FxHashMap<(u32, u32, u32), u32>,
     /// Entries of all blocks.
@@ -77,9 +79,8 @@ pub(super) struct Block {
 }
 
 impl Latent {
-    /// From the counts of a first assignment. `triples` are all symbols seen in sequence, `seen` is
-    /// how often each symbol was.
-    pub(super) fn new(layout: Layout, actions: usize, hard: &HardCounts, triples: &FxHashSet<Triple>, seen: &[f64]) -> Latent {
+    /// From the counts of a first assignment.
+    pub(super) fn new(layout: Layout, actions: usize, hard: &HardCounts, seen: &Seen) -> Latent {
         let mut sets: Vec<Vec<u32>> = Vec::new();
         let mut known: FxHashMap<&[u32], u32> = FxHashMap::default();
         let mut set_of = Vec::with_capacity(layout.active.len());
@@ -90,9 +91,8 @@ impl Latent {
             });
             set_of.push(id);
         }
-        let total: f64 = seen.iter().map(|n| n + 0.5).sum();
-        let unigram: Vec<f64> = seen.iter().map(|n| (n + 0.5) / total).collect();
-        let (starts, columns) = support(&layout, actions, triples);
+        let (starts, columns) = support(&layout, actions, &seen.triples);
+        let emitted = seen.emitted(&layout);
         let mut latent = Latent {
             emissions: vec![Vec::new(); layout.active.len()],
             padded_emissions: Vec::new(),
@@ -105,20 +105,23 @@ impl Latent {
             columns,
             starts,
             switches: Vec::new(),
-            unigram,
+            unigram: seen.shares(),
+            emitted,
             blocks: Vec::new(),
             block_of: FxHashMap::default(),
             entries: 0,
         };
-        latent.find_blocks(triples);
+        latent.find_blocks(&seen.triples);
         latent.set_prior(hard);
         latent.start_from(hard);
         latent
     }
 
     fn find_blocks(&mut self, triples: &FxHashSet<Triple>) {
-        let of_sets = triples.iter().map(|&(a, o, next)| (a, self.set_of[o as usize], self.set_of[next as usize]));
-        let mut keys: Vec<_> = of_sets.collect();
+        // The sets of a symbol are the same for all sensors, and the start comes after all places.
+        let places = self.layout.places_of_sensor();
+        let set = |o: u32| self.set_of[if o as usize == places { self.layout.start() } else { o as usize }];
+        let mut keys: Vec<_> = triples.iter().map(|&(a, o, next)| (a, set(o), set(next))).collect();
         keys.sort_unstable();
         keys.dedup();
         for (i, &(a, from, to)) in keys.iter().enumerate() {
@@ -200,10 +203,12 @@ impl Latent {
         self.padded_emissions.iter_mut().for_each(|e| e.resize(padded(e.len()), 0.0));
     }
 
-    /// The symbols that each state emits, with E(o | s).
-    pub(super) fn emission_rows(&self) -> Vec<Vec<(usize, f64)>> {
+    /// The symbols that each state emits after an action, with E(o | s) or E(o | a, s).
+    pub(super) fn emission_rows(&self, action: usize) -> Vec<Vec<(usize, f64)>> {
         let mut rows = vec![Vec::new(); self.layout.states];
-        for (o, (active, emissions)) in self.layout.active.iter().zip(&self.emissions).enumerate().take(self.unigram.len()) {
+        for o in 0..self.unigram.len() {
+            let place = self.layout.place_of(action, o);
+            let (active, emissions) = (&self.layout.active[place], &self.emissions[place]);
             active.iter().zip(emissions).for_each(|(&s, &e)| rows[s as usize].push((o, e)));
         }
         rows

@@ -2,13 +2,62 @@
 
 use rustc_hash::FxHashSet;
 
-use crate::data::{Alphabet, Observation};
+use crate::data::{ActionObservation, Alphabet, Observation};
 
 /// Modes of the hidden-mode layout.
 pub(super) const MODES: usize = 2;
 /// Two symbols in sequence: the action between them, then their indices. The start of an episode
 /// has the index after the last.
 pub(super) type Triple = (u32, u32, u32);
+
+/// What was seen in logs.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Seen {
+    /// All pairs of symbols in sequence, with the action between them.
+    pub(super) triples: FxHashSet<Triple>,
+    /// How often each symbol was seen in training episodes.
+    pub(super) symbols: Vec<f64>,
+    /// The same after each action, at index a·symbols + o.
+    pub(super) after: Vec<f64>,
+}
+
+impl Seen {
+    /// Nothing yet.
+    pub(super) fn new(alphabet: &Alphabet) -> Seen {
+        let symbols = alphabet.observations().len();
+        Seen { symbols: vec![0.0; symbols], after: vec![0.0; alphabet.actions().len() * symbols], ..Seen::default() }
+    }
+
+    /// Counts a step of a training episode. Incomplete observations, which have the indices after
+    /// those of symbols, are not counted.
+    pub(super) fn count(&mut self, ao: ActionObservation) {
+        let (o, symbols) = (ao.observation.index(), self.symbols.len());
+        if o < symbols {
+            self.symbols[o] += 1.0;
+            self.after[ao.action.index() * symbols + o] += 1.0;
+        }
+    }
+
+    /// The share of each symbol.
+    pub(super) fn shares(&self) -> Vec<f64> {
+        let total: f64 = self.symbols.iter().map(|n| n + 0.5).sum();
+        self.symbols.iter().map(|n| (n + 0.5) / total).collect()
+    }
+
+    /// For each place of a layout the share of its symbol, among those after the action of its sensor
+    /// if there are several; 0 for incomplete observations.
+    pub(super) fn emitted(&self, layout: &Layout) -> Vec<f64> {
+        let shares = self.shares();
+        let of_action = |sensor: usize| -> Vec<f64> {
+            let seen = &self.after[sensor * shares.len()..][..shares.len()];
+            let total = 1.0 + seen.iter().sum::<f64>();
+            seen.iter().zip(&shares).map(|(n, share)| (n + share) / total).collect()
+        };
+        let incomplete = vec![0.0; layout.patterns.len()];
+        let of_sensor = |sensor: usize| if layout.sensors == 1 { shares.clone() } else { of_action(sensor) };
+        (0..layout.sensors).flat_map(|sensor| [of_sensor(sensor), incomplete.clone()].concat()).collect()
+    }
+}
 
 /// The state before the first step.
 pub(super) const START: usize = 0;
@@ -21,8 +70,11 @@ const ACTIVE: f64 = 1e-3;
 pub(super) struct Layout {
     pub(super) states: usize,
     pub(super) ownership: Ownership,
-    /// For each symbol the states that can emit it, ascending; then for each incomplete
-    /// observation those that can emit a symbol that agrees with it; last, the start.
+    /// The number of actions, if what a state emits depends on the action that led to it; 1 if it
+    /// does not.
+    pub(super) sensors: usize,
+    /// For each sensor: for each symbol the states that can emit it, ascending; then for each
+    /// incomplete observation those that can emit a symbol that agrees with it. Last, the start.
     pub(super) active: Vec<Vec<u32>>,
     /// The symbols that agree with each incomplete observation.
     pub(super) patterns: Vec<Vec<u32>>,
@@ -70,21 +122,25 @@ impl Layout {
     /// So many states owned by each symbol.
     pub(super) fn of_sizes(sizes: &[usize]) -> Layout {
         let (active, owner) = consecutive(sizes);
-        Layout { states: owner.len(), active, ownership: Ownership::Owned { owner }, patterns: Vec::new() }
+        Layout { states: owner.len(), active, ownership: Ownership::Owned { owner }, sensors: 1, patterns: Vec::new() }
     }
 
-    /// States with these active sets, free or owned; `None` if there can be no such states.
-    pub(super) fn of_sets(active: Vec<Vec<u32>>, is_free: bool) -> Option<Layout> {
-        if !is_free {
-            let sizes: Vec<usize> = active.iter().take(active.len().checked_sub(1)?).map(Vec::len).collect();
-            return Some(Layout::of_sizes(&sizes)).filter(|layout| layout.active == active);
-        }
+    /// Owned states with these active sets; `None` if there can be no such states.
+    pub(super) fn owned_of_sets(active: Vec<Vec<u32>>) -> Option<Layout> {
+        let sizes: Vec<usize> = active.iter().take(active.len().checked_sub(1)?).map(Vec::len).collect();
+        Some(Layout::of_sizes(&sizes)).filter(|layout| layout.active == active)
+    }
+
+    /// Free states with these active sets for each of the sensors; `None` if there can be no such
+    /// states.
+    pub(super) fn free_of_sets(active: Vec<Vec<u32>>, sensors: usize) -> Option<Layout> {
         let states = active.iter().flatten().max()? + 1;
         let is_ascending = |set: &Vec<u32>| set.is_sorted_by(|x, y| x < y) && !set.is_empty();
         let is_start = |set: &Vec<u32>| set[..] == [START as u32];
         let (start, others) = active.split_last()?;
         let is_right = is_start(start) && others.iter().all(|set| is_ascending(set) && set[0] != START as u32);
-        is_right.then_some(Layout { states: states as usize, active, ownership: Ownership::Free, patterns: Vec::new() })
+        let (states, ownership) = (states as usize, Ownership::Free);
+        is_right.then_some(Layout { states, active, ownership, sensors, patterns: Vec::new() })
     }
 
     /// One state for each symbol and mode.
@@ -92,7 +148,8 @@ impl Layout {
         let ends: Vec<bool> = alphabet.observations().iter().map(|o| o.terminal).collect();
         let sizes: Vec<usize> = ends.iter().map(|&ends| if ends { 1 } else { modes }).collect();
         let (active, owner) = consecutive(&sizes);
-        Layout { states: owner.len(), active, ownership: Ownership::Modes { owner, ends, modes }, patterns: Vec::new() }
+        let (states, ownership) = (owner.len(), Ownership::Modes { owner, ends, modes });
+        Layout { states, active, ownership, sensors: 1, patterns: Vec::new() }
     }
 
     /// `states` states, of which s emits o if `emitted(s, o)`, the share of o in its emissions, is
@@ -117,27 +174,72 @@ impl Layout {
             active.push(if 2 * set.len() > states { everyone.clone() } else { set });
         }
         active.push(vec![START as u32]);
-        Layout { states: next as usize, active, ownership: Ownership::Free, patterns: Vec::new() }
+        Layout { states: next as usize, active, ownership: Ownership::Free, sensors: 1, patterns: Vec::new() }
+    }
+
+    /// `states` states, each of which may emit any symbol, as the action that led to it has it; then
+    /// one state for each symbol that ends the episode.
+    pub(super) fn sensing(alphabet: &Alphabet, states: usize) -> Layout {
+        let sensors = alphabet.actions().len();
+        let Layout { states, active, ownership, .. } = Layout::free(alphabet, states, |_, _| 1.0);
+        let (start, of_one) = active.split_last().expect("the start has a set of its own");
+        let mut active = vec![of_one; sensors].concat();
+        active.push(start.clone());
+        Layout { states, active, ownership, sensors, patterns: Vec::new() }
     }
 
     /// With incomplete observations, given by the symbols that agree with each.
     pub(super) fn with_patterns(mut self, patterns: &[Vec<u32>]) -> Layout {
+        let (width, symbols) = (self.places_of_sensor(), self.symbols());
         let start = self.active.pop().unwrap_or_default();
-        self.active.truncate(self.active.len() - self.patterns.len());
-        for pattern in patterns {
-            let mut states: Vec<u32> = pattern.iter().flat_map(|&o| self.active[o as usize].iter().copied()).collect();
-            states.sort_unstable();
-            states.dedup();
-            self.active.push(states);
+        let mut active = Vec::with_capacity(self.sensors * (symbols + patterns.len()) + 1);
+        for of_sensor in self.active.chunks_exact(width) {
+            active.extend_from_slice(&of_sensor[..symbols]);
+            for pattern in patterns {
+                let mut states: Vec<u32> = pattern.iter().flat_map(|&o| of_sensor[o as usize].iter().copied()).collect();
+                states.sort_unstable();
+                states.dedup();
+                active.push(states);
+            }
         }
-        self.active.push(start);
-        self.patterns = patterns.to_vec();
-        self
+        active.push(start);
+        Layout { active, patterns: patterns.to_vec(), ..self }
     }
 
     /// Number of symbols.
     pub(super) fn symbols(&self) -> usize {
-        self.active.len() - 1 - self.patterns.len()
+        self.places_of_sensor() - self.patterns.len()
+    }
+
+    /// Number of symbols and incomplete observations: the places of a sensor.
+    pub(super) fn places_of_sensor(&self) -> usize {
+        (self.active.len() - 1) / self.sensors
+    }
+
+    /// The place of a step's observation among active sets and emissions.
+    pub(super) fn place(&self, ao: ActionObservation) -> usize {
+        self.place_of(ao.action.index(), ao.observation.index())
+    }
+
+    /// The place of an observation after an action.
+    pub(super) fn place_of(&self, action: usize, observation: usize) -> usize {
+        if self.sensors == 1 { observation } else { action * self.places_of_sensor() + observation }
+    }
+
+    /// The place of the start, after all others.
+    pub(super) fn start(&self) -> usize {
+        self.active.len() - 1
+    }
+
+    /// Where the places of each sensor begin.
+    pub(super) fn sensor_places(&self) -> impl Iterator<Item = usize> + use<> {
+        let width = self.places_of_sensor();
+        (0..self.sensors).map(move |sensor| sensor * width)
+    }
+
+    /// The symbol of a place; `None` for the start and incomplete observations.
+    pub(super) fn symbol_of(&self, place: usize) -> Option<usize> {
+        Some(place % self.places_of_sensor()).filter(|&o| place < self.start() && o < self.symbols())
     }
 
     /// Upper bound on the number of transitions between states whose symbols were seen in sequence.
@@ -152,7 +254,7 @@ impl Layout {
     pub(super) fn owner_of(&self, s: usize) -> usize {
         match &self.ownership {
             Ownership::Owned { owner } | Ownership::Modes { owner, .. } => owner[s] as usize,
-            Ownership::Free => self.active.len() - 1,
+            Ownership::Free => self.start(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::expect::Lane;
 use super::latent::{HardCounts, Latent};
-use super::layout::Ownership;
+use super::layout::{Layout, Ownership};
 
 /// The prior of T(· | a, s) counts as this many steps.
 const TRANSITION_PRIOR: f64 = 1.0;
@@ -48,40 +48,44 @@ impl Latent {
     /// proportion to their probabilities. An observation of which nothing is known tells nothing of
     /// emissions, so its counts are dropped.
     fn divide_incomplete(&self, counts: &mut [Vec<f64>]) {
-        let symbols = self.layout.symbols();
         let going_on = self.layout.patterns.iter().map(Vec::len).max().unwrap_or(0);
-        for (i, agreeing) in self.layout.patterns.iter().enumerate() {
-            let incomplete = std::mem::take(&mut counts[symbols + i]);
+        for (incomplete, agreeing) in self.incomplete() {
+            let counted = std::mem::take(&mut counts[incomplete]);
             if agreeing.len() < going_on {
-                for (&s, (n, all)) in
-                    self.layout.active[symbols + i].iter().zip(incomplete.iter().zip(&self.emissions[symbols + i]))
-                {
-                    for &o in agreeing {
-                        if let Ok(place) = self.layout.active[o as usize].binary_search(&s) {
-                            counts[o as usize][place] += n * self.emissions[o as usize][place] / all;
+                for (&s, (n, all)) in self.layout.active[incomplete].iter().zip(counted.iter().zip(&self.emissions[incomplete])) {
+                    for &o in &agreeing {
+                        if let Ok(place) = self.layout.active[o].binary_search(&s) {
+                            counts[o][place] += n * self.emissions[o][place] / all;
                         }
                     }
                 }
             }
-            counts[symbols + i] = vec![0.0; incomplete.len()];
+            counts[incomplete] = vec![0.0; counted.len()];
         }
     }
 
     /// E of an incomplete observation: the sum over the symbols that agree with it.
     fn sum_incomplete(&mut self) {
-        let symbols = self.layout.symbols();
-        for (i, agreeing) in self.layout.patterns.iter().enumerate() {
+        for (incomplete, agreeing) in self.incomplete() {
             let sum = |s: &u32| -> f64 {
-                let of = |o: &u32| {
-                    self.layout.active[*o as usize].binary_search(s).map_or(0.0, |place| self.emissions[*o as usize][place])
-                };
+                let of = |&o: &usize| self.layout.active[o].binary_search(s).map_or(0.0, |place| self.emissions[o][place]);
                 agreeing.iter().map(of).sum()
             };
-            self.emissions[symbols + i] = self.layout.active[symbols + i].iter().map(sum).collect();
+            self.emissions[incomplete] = self.layout.active[incomplete].iter().map(sum).collect();
         }
     }
 
-    /// The counts that the E-step expects, by state and symbol.
+    /// The place of each incomplete observation, and those of the symbols that agree with it.
+    fn incomplete(&self) -> Vec<(usize, Vec<usize>)> {
+        let Layout { patterns, .. } = &self.layout;
+        let of_sensor = |first: usize| {
+            let places = (first + self.layout.symbols()..).zip(patterns);
+            places.map(move |(place, agreeing)| (place, agreeing.iter().map(|&o| first + o as usize).collect()))
+        };
+        self.layout.sensor_places().flat_map(of_sensor).collect()
+    }
+
+    /// The counts that the E-step expects, by state and place of the observation.
     pub(super) fn expected_counts(&self, lanes: &[Lane]) -> HardCounts {
         let mut counts = HardCounts::default();
         let transitions = self.transition_counts(lanes);
@@ -92,9 +96,9 @@ impl Latent {
                 counts.transitions.extend(entries.map(|(&next, &n)| ((a, s, next), n)));
             }
         }
-        let is_symbol = |o: u32| (o as usize) < self.layout.symbols() || o as usize + 1 == self.layout.active.len();
+        let is_complete = |place: u32| self.is_complete(place as usize);
         for (o, (active, emitted)) in
-            (0..).zip(self.layout.active.iter().zip(self.emission_counts(lanes))).filter(|(o, _)| is_symbol(*o))
+            (0..).zip(self.layout.active.iter().zip(self.emission_counts(lanes))).filter(|(o, _)| is_complete(*o))
         {
             counts.emissions.extend(active.iter().zip(emitted).map(|(&s, n)| ((s, o), n)));
         }
@@ -169,18 +173,26 @@ impl Latent {
             self.emissions = self.layout.active.iter().map(|active| vec![1.0; active.len()]).collect();
             return self.sum_incomplete();
         }
-        let mut totals = vec![0.0; self.layout.states];
-        let prior = |o: usize| EMISSION_PRIOR * self.unigram.get(o).copied().unwrap_or(1.0);
-        let symbols = self.layout.symbols();
-        let is_complete = |o: usize| o < symbols || o + 1 == self.layout.active.len();
-        for (o, (active, counts)) in self.layout.active.iter().zip(counts).enumerate().filter(|(o, _)| is_complete(*o)) {
+        // Of each sensor, and of the start.
+        let states = self.layout.states;
+        let sensor = |place: usize| place / self.layout.places_of_sensor();
+        let mut totals = vec![0.0; (self.layout.sensors + 1) * states];
+        let prior = |place: usize| EMISSION_PRIOR * self.emitted.get(place).copied().unwrap_or(1.0);
+        for (o, (active, counts)) in self.layout.active.iter().zip(counts).enumerate().filter(|(o, _)| self.is_complete(*o)) {
+            let totals = &mut totals[sensor(o) * states..][..states];
             active.iter().zip(counts).for_each(|(&s, n)| totals[s as usize] += n + prior(o));
         }
         let emissions = |(o, (active, counts)): (usize, (&Vec<u32>, &Vec<f64>))| -> Vec<f64> {
+            let totals = &totals[sensor(o) * states..][..states];
             active.iter().zip(counts).map(|(&s, n)| (n + prior(o)) / totals[s as usize]).collect()
         };
         self.emissions = self.layout.active.iter().zip(counts).enumerate().map(emissions).collect();
         self.sum_incomplete();
+    }
+
+    /// Whether a place is that of a symbol or of the start.
+    fn is_complete(&self, place: usize) -> bool {
+        place == self.layout.start() || self.layout.symbol_of(place).is_some()
     }
 
     /// Logarithm of the priors, up to a constant: EM maximises its sum with the log-likelihood.
@@ -189,7 +201,8 @@ impl Latent {
         match &self.layout.ownership {
             Ownership::Owned { .. } => TRANSITION_PRIOR * rows(),
             Ownership::Free => {
-                let emitted = self.unigram.iter().zip(&self.emissions).map(|(p, e)| p * e.iter().map(|e| e.ln()).sum::<f64>());
+                let emitted = self.emitted.iter().zip(&self.emissions).filter(|(p, _)| **p > 0.0);
+                let emitted = emitted.map(|(p, e)| p * e.iter().map(|e| e.ln()).sum::<f64>());
                 TRANSITION_PRIOR * rows() + EMISSION_PRIOR * emitted.sum::<f64>()
             }
             Ownership::Modes { modes, .. } => {

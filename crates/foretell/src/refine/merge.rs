@@ -57,10 +57,10 @@ impl FirstLook {
     /// States merged from the histories of the sample, and the counts of its paths; `None` if there
     /// are too many symbols or states.
     pub(super) fn merge(&self, alphabet: &Alphabet) -> Option<(Layout, HardCounts)> {
-        let episodes: Vec<Steps<'_>> = self.sample.iter().map(|(steps, _)| known_steps(steps, self.seen.len())).collect();
-        let merged = Merging::new(&episodes, alphabet, &self.seen)?.finish()?;
+        let episodes: Vec<Steps<'_>> = self.sample.iter().map(|(steps, _)| known_steps(steps, self.seen.symbols.len())).collect();
+        let merged = Merging::new(&episodes, alphabet, &self.seen.symbols)?.finish()?;
         // The states of each symbol are consecutive in a layout. The start is not among them.
-        let mut sizes = vec![0; self.seen.len() + 1];
+        let mut sizes = vec![0; self.seen.symbols.len() + 1];
         let place: Vec<usize> = merged
             .symbols
             .iter()
@@ -69,14 +69,14 @@ impl FirstLook {
                 sizes[o as usize] - 1
             })
             .collect();
-        sizes.truncate(self.seen.len());
+        sizes.truncate(self.seen.symbols.len());
         sizes.iter_mut().for_each(|size| *size = (*size).max(1));
         let layout = Layout::of_sizes(&sizes).with_patterns(&self.patterns);
         let state = |s: u32| layout.active[merged.symbols[s as usize] as usize][place[s as usize]];
         let mut hard = HardCounts::default();
         for steps in &episodes {
             let states: Vec<u32> = merged.path(steps).into_iter().map(state).collect();
-            hard.add(self.seen.len(), steps, &states);
+            hard.add(&layout, steps, &states);
         }
         Some((layout, hard))
     }

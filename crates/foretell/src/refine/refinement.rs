@@ -7,6 +7,7 @@ use super::first_look::{self, FirstLook};
 use super::fit::{EmRound, Fit};
 use super::latent::Latent;
 use super::layout::MODES;
+use crate::data::Alphabet;
 use crate::error::Result;
 use crate::log::Logs;
 use crate::model::{Latent as LatentModel, Model, Predictor};
@@ -44,6 +45,14 @@ const STEPS_PER_STATE: u64 = 20;
 const MOST_WORK: u64 = 1 << 36;
 /// The number of free states from which they grow.
 const FREE: usize = 5;
+/// How many times more states a fit begins with that is repeated from another start: the n-th from
+/// the end.
+const TIMES: [usize; 4] = [2, 4, 8, 1];
+/// States that emit several symbols are fitted again so often, where logs have few steps. The result
+/// is kept if it predicts held-out steps better by a number of nats per step that is not just luck.
+const RESTARTS: u64 = 2;
+const FEW_STEPS: u64 = 1 << 16;
+const RESTART_GAIN: f64 = 0.002;
 /// The number of states where EM starts at random.
 const DENSE: usize = 60;
 
@@ -114,6 +123,8 @@ impl<'a> Refinement<'a> {
         }
         waiting.reverse();
         let every = if waiting.len() == 1 { 1 } else { TRIAL_SHARE.min(data.steps / LEAST_TRIAL).max(1) };
+        let is_small = data.holds_out() && data.steps <= FEW_STEPS && params.states == StateCount::Auto;
+        let restarts = if is_small { RESTARTS } else { 0 };
         let mut refinement = Refinement {
             model,
             data,
@@ -125,7 +136,7 @@ impl<'a> Refinement<'a> {
             tried: Vec::new(),
             leader: None,
             rivals: None,
-            restarts: 0,
+            restarts,
             fit: None,
             done: false,
             most_work: MOST_WORK,
@@ -168,7 +179,7 @@ impl<'a> Refinement<'a> {
 
     /// Keeps all fits for [`Refinement::into_fits`].
     pub(crate) fn keeping_rivals(self) -> Refinement<'a> {
-        Refinement { rivals: Some(Vec::new()), ..self }
+        Refinement { rivals: Some(Vec::new()), restarts: 0, ..self }
     }
 
     /// With a limit for the work of each fit, in entries of T that are visited.
@@ -244,10 +255,14 @@ impl<'a> Refinement<'a> {
         if let Some(fit) = self.tried.pop() {
             return Ok(Some(self.if_growing(fit.in_full())));
         }
-        let Some(leader) = self.leader.as_ref().filter(|_| self.restarts > 0) else { return Ok(None) };
+        let repeats = |leader: &&Fit| self.rivals.is_some() || leader.emits_several();
+        let Some(leader) = self.leader.as_ref().filter(|_| self.restarts > 0).filter(repeats) else { return Ok(None) };
         self.restarts -= 1;
         let params = RefineParams { layout: leader.candidate.layout, ..self.params.clone() };
         let candidate = candidates(&self.model, &params)[0];
+        // Growth from other numbers of states ends elsewhere.
+        let times = if leader.can_grow(&self.params) { TIMES[self.restarts as usize % TIMES.len()] } else { 1 };
+        let candidate = Candidate { states: times * candidate.states, ..candidate };
         self.first_fit(candidate, seed.stream("restarts").index(self.restarts)).map(Some)
     }
 
@@ -270,10 +285,7 @@ impl<'a> Refinement<'a> {
 
     /// The same with a number of states that grows, where it is not given and can grow.
     fn if_growing(&self, fit: Fit) -> Fit {
-        let is_open = self.params.states == StateCount::Auto && self.data.holds_out();
-        let can_grow =
-            matches!(fit.candidate.layout, StateLayout::Auto | StateLayout::Owned | StateLayout::Merged | StateLayout::Free);
-        if is_open && can_grow { fit.growing() } else { fit }
+        if self.data.holds_out() && fit.can_grow(&self.params) { fit.growing() } else { fit }
     }
 
     fn round(&mut self) -> Result<Option<EmRound>> {
@@ -297,8 +309,10 @@ impl<'a> Refinement<'a> {
         if fit.trial {
             self.tried.push(fit.clone());
         }
+        let is_restart = self.rivals.is_none() && fit.seed != Seed(self.model.params().seed);
+        let least = if is_restart { RESTART_GAIN } else { 0.0 };
         let beaten = match &self.leader {
-            Some(leader) if fit.judged <= leader.judged => Some(fit),
+            Some(leader) if fit.judged <= leader.judged + least => Some(fit),
             _ => self.leader.replace(fit),
         };
         if let (Some(rivals), Some(beaten)) = (&mut self.rivals, beaten) {
@@ -358,12 +372,12 @@ impl FittedStates {
 
     /// The same states with room for symbols that follow each other in `more` and did not in `data`,
     /// over the same alphabet, and a few rounds of EM on `more`.
-    pub(crate) fn extended(&self, data: &Data<'_>, more: &Data<'_>) -> Result<FittedStates> {
+    pub(crate) fn extended(&self, alphabet: &Alphabet, data: &Data<'_>, more: &Data<'_>) -> Result<FittedStates> {
         let all = Share { every: 1, is_held_out: &|_| false };
         let hard = self.latent.expected_counts(&expect(&self.latent, data, &all)?.training);
-        let (triples, seen) = first_look::symbols(more, self.latent.unigram().len())?;
+        let seen = first_look::symbols(more, alphabet)?;
         let layout = self.latent.layout.clone().with_patterns(&more.patterns());
-        let latent = Latent::new(layout, self.latent.actions, &hard, &triples, &seen);
+        let latent = Latent::new(layout, self.latent.actions, &hard, &seen);
         let mut fitted = FittedStates { candidate: self.candidate, latent, rounds: self.rounds };
         fitted.continue_on(more, LAST_ROUNDS)?;
         Ok(fitted)
@@ -408,14 +422,16 @@ fn candidates(model: &Model, params: &RefineParams) -> Vec<Candidate> {
     let number = |layout| match (params.states, layout) {
         (_, StateLayout::Modes) => MODES * going_on,
         (StateCount::About(n), _) => n,
-        (StateCount::Auto, StateLayout::Free) => FREE,
+        (StateCount::Auto, StateLayout::Free | StateLayout::Sensing) => FREE,
         (StateCount::Auto, StateLayout::Dense) => DENSE,
         (StateCount::Auto, StateLayout::Owned | StateLayout::Merged | StateLayout::Auto) => going_on,
     };
     let layouts = match params.layout {
         // The number of states of modes is fixed.
         StateLayout::Auto if params.states != StateCount::Auto => vec![StateLayout::Owned, StateLayout::Free],
-        StateLayout::Auto => vec![StateLayout::Owned, StateLayout::Free, StateLayout::Modes, StateLayout::Merged],
+        StateLayout::Auto => {
+            vec![StateLayout::Owned, StateLayout::Free, StateLayout::Sensing, StateLayout::Modes, StateLayout::Merged]
+        }
         layout => vec![layout],
     };
     layouts.into_iter().map(|layout| Candidate { layout, states: number(layout) }).collect()

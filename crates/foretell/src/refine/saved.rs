@@ -20,6 +20,7 @@ const REFINEMENT: Kind = Kind { name: "checkpoint of a refinement", again: AGAIN
 #[derive(Serialize, Deserialize)]
 struct Header {
     waiting: Vec<Candidate>,
+    restarts: u64,
     every: u64,
     tried: Vec<FitHeader>,
     leader: Option<FitHeader>,
@@ -39,6 +40,7 @@ struct FitHeader {
     /// Stage of growth, rounds of EM in it, stages without a gain.
     growth: Option<(u64, usize, usize)>,
     work: u64,
+    seed: u64,
     stopped: Option<StopReason>,
 }
 
@@ -57,6 +59,7 @@ impl Refinement<'_> {
         let mut arrays = vec![Array::f64s("trace", &[self.trace.len(), 3], &trace)];
         let header = Header {
             waiting: self.waiting.clone(),
+            restarts: self.restarts,
             every: self.every,
             tried: self.tried.iter().enumerate().map(|(i, fit)| fit.write(&format!("tried_{i}"), &mut arrays)).collect(),
             leader: self.leader.as_ref().map(|fit| fit.write("leader", &mut arrays)),
@@ -79,7 +82,7 @@ impl Refinement<'_> {
         self.trace = header.trace.iter().zip(trace.chunks_exact(3)).map(|(round, numbers)| round.with(numbers)).collect();
         // It was judged on the share of the episodes on which candidates are compared.
         self.automaton = self.automaton.filter(|_| header.every == self.every);
-        (self.waiting, self.every) = (header.waiting, header.every);
+        (self.waiting, self.restarts, self.every) = (header.waiting, header.restarts, header.every);
         Ok(())
     }
 }
@@ -117,6 +120,7 @@ impl Fit {
             best_states: self.best_states,
             growth: self.growth.map(|growth| (growth.stage, growth.rounds, growth.failures)),
             work: self.work,
+            seed: self.seed.0,
             stopped: self.stopped,
         }
     }
@@ -141,7 +145,7 @@ impl FitHeader {
                 Growth { stage, rounds, failures, before, last_gain, first, latest }
             }),
             work: self.work,
-            seed: Seed(refinement.model.params().seed),
+            seed: Seed(self.seed),
             stopped: self.stopped,
         })
     }
@@ -154,8 +158,8 @@ impl Latent {
             arrays.push(Array::f64s(format!("{name}_{of}"), &[values.len()], values));
         }
         // Without the sets of incomplete observations, which follow from the others.
-        let (symbols, start) = (&self.layout.active[..self.unigram.len()], self.layout.active.last());
-        let active: Vec<&Vec<u32>> = symbols.iter().chain(start).collect();
+        let is_complete = |place: &usize| self.layout.symbol_of(*place).is_some() || *place == self.layout.start();
+        let active: Vec<&Vec<u32>> = (0..=self.layout.start()).filter(is_complete).map(|o| &self.layout.active[o]).collect();
         let sizes: Vec<u32> = active.iter().map(|set| set.len() as u32).collect();
         for (of, values) in [("sizes", sizes), ("active", active.into_iter().flatten().copied().collect())] {
             arrays.push(Array::u32s(format!("{name}_{of}"), &[values.len()], &values));
@@ -166,7 +170,8 @@ impl Latent {
     fn read(name: &str, arrays: &Arrays<'_>, candidate: Candidate, refinement: &Refinement<'_>) -> Result<Latent> {
         let (alphabet, look) = (refinement.model.alphabet(), &refinement.first_look);
         let sizes = format!("{name}_sizes");
-        let sizes = arrays.sized(&sizes, arrays.u32s(&sizes)?, alphabet.observations().len() + 1)?;
+        let sensors = if candidate.layout == StateLayout::Sensing { alphabet.actions().len() } else { 1 };
+        let sizes = arrays.sized(&sizes, arrays.u32s(&sizes)?, sensors * alphabet.observations().len() + 1)?;
         let total = sizes.iter().map(|size| *size as usize).sum();
         let active = format!("{name}_active");
         let active = arrays.sized(&active, arrays.u32s(&active)?, total)?;
@@ -178,12 +183,12 @@ impl Latent {
         });
         let layout = match candidate.layout {
             StateLayout::Modes => Some(Layout::modes(alphabet, MODES)),
-            StateLayout::Owned | StateLayout::Merged | StateLayout::Auto => Layout::of_sets(sets.collect(), false),
-            StateLayout::Free | StateLayout::Dense => Layout::of_sets(sets.collect(), true),
+            StateLayout::Owned | StateLayout::Merged | StateLayout::Auto => Layout::owned_of_sets(sets.collect()),
+            StateLayout::Free | StateLayout::Sensing | StateLayout::Dense => Layout::free_of_sets(sets.collect(), sensors),
         };
         let layout = layout.ok_or_else(|| arrays.damaged("the sets of its states are not consistent"))?;
         let layout = layout.with_patterns(&look.patterns);
-        let mut latent = Latent::new(layout, alphabet.actions().len(), &HardCounts::default(), &look.triples, &look.seen);
+        let mut latent = Latent::new(layout, alphabet.actions().len(), &HardCounts::default(), &look.seen);
         let sized = |of: &str, size: usize| {
             let name = format!("{name}_{of}");
             arrays.sized(&name, arrays.f64s(&name)?, size)

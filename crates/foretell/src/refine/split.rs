@@ -8,6 +8,8 @@
 //! Σ_g P(g) · P(g | c)/P(g) · P(g | o)/P(g) · P(g | f)/P(g | a)
 //! ```
 //!
+//! Where what a state emits depends on the action, the factor of o is also given that action.
+//!
 //! The classes are fitted by EM on half of the visits, and judged on the other half.
 
 use rustc_hash::FxHashMap;
@@ -90,11 +92,19 @@ pub(super) struct Split {
     pub(super) second: Vec<bool>,
 }
 
+/// What the symbol of a visit depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Emission {
+    State,
+    ActionAndState,
+}
+
 /// What is known of a visit: what came before, its symbol, and what follows.
 const VIEWS: usize = 3;
+const SYMBOL: usize = 1;
 const AFTER: usize = 2;
 /// The views that are compared first, in turn; EM starts from there.
-const PAIRS: [(usize, usize); 3] = [(0, 2), (1, 2), (0, 1)];
+const PAIRS: [(usize, usize); 3] = [(0, AFTER), (SYMBOL, AFTER), (0, SYMBOL)];
 /// Rounds of the power method: EM improves on the direction.
 const POWER_ROUNDS: usize = 8;
 /// Rounds of EM for the classes, and for those of all visits.
@@ -119,32 +129,33 @@ struct Table {
     values: Vec<[u32; VIEWS]>,
     /// Number of values of each view.
     sizes: [usize; VIEWS],
-    /// The action of each value of the last view.
-    action: Vec<u32>,
+    /// For each view the action of each value, if the view is given an action.
+    action: [Option<Vec<u32>>; VIEWS],
     actions: usize,
 }
 
-/// P(second class), and given each value of the views; for the last view also given the action.
+/// P(second class), and given each value of the views; for views that are given an action also given
+/// the action alone.
 #[derive(Clone)]
 struct Classes {
     share: f64,
     given: [Vec<f64>; VIEWS],
-    by_action: Vec<f64>,
+    by_action: [Vec<f64>; VIEWS],
 }
 
 /// The best split of the visits to a state, if there is one that may gain.
-pub(super) fn split(visits: &[Visit], paths: &[Path<'_>], reaches: &[Reach], seed: Seed) -> Option<Split> {
+pub(super) fn split(visits: &[Visit], paths: &[Path<'_>], reaches: &[Reach], emission: Emission, seed: Seed) -> Option<Split> {
     if visits.len() < LEAST_VISITS {
         return None;
     }
     let taken: Vec<usize> = (0..visits.len()).step_by(visits.len().div_ceil(MOST_VISITS)).collect();
     let sample: Vec<Visit> = taken.iter().map(|&i| visits[i]).collect();
-    let by = |(i, reach): (u64, &Reach)| judged(&sample, paths, *reach, seed.index(i));
+    let by = |(i, reach): (u64, &Reach)| judged(Table::of(&sample, paths, *reach, emission), &sample, *reach, seed.index(i));
     let found = (0..).zip(reaches).filter_map(by);
     // Of equals the first.
     let best = found.reduce(|best, next| if (next.is_sure, next.gain) > (best.is_sure, best.gain) { next } else { best })?;
     // The classes of all visits.
-    let table = Table::of(visits, paths, best.reach);
+    let table = Table::of(visits, paths, best.reach, emission);
     let all: Vec<usize> = (0..visits.len()).collect();
     let mut shares = table.expect(&all, &table.maximise(&taken, &best.shares));
     for _ in 1..LAST_ROUNDS {
@@ -166,8 +177,7 @@ struct Judged {
 }
 
 /// Classes that are fitted on half of the episodes, and judged on the others.
-fn judged(visits: &[Visit], paths: &[Path<'_>], reach: Reach, seed: Seed) -> Option<Judged> {
-    let table = Table::of(visits, paths, reach);
+fn judged(table: Table, visits: &[Visit], reach: Reach, seed: Seed) -> Option<Judged> {
     let is_training = |i: usize| visits[i].episode.is_multiple_of(2);
     let (training, test): (Vec<usize>, Vec<usize>) = (0..visits.len()).partition(|&i| is_training(i));
     let mut rng = seed.rng();
@@ -195,25 +205,39 @@ fn judged(visits: &[Visit], paths: &[Path<'_>], reach: Reach, seed: Seed) -> Opt
 }
 
 impl Table {
-    fn of(visits: &[Visit], paths: &[Path<'_>], reach: Reach) -> Table {
+    fn of(visits: &[Visit], paths: &[Path<'_>], reach: Reach, emission: Emission) -> Table {
         let (mut before_ids, mut symbol_ids) = (FxHashMap::default(), FxHashMap::default());
         let (mut after_ids, mut action_ids) = (FxHashMap::default(), FxHashMap::default());
-        let mut action = Vec::new();
+        let (mut led_by, mut followed_by) = (Vec::new(), Vec::new());
         let mut values: Vec<[u32; VIEWS]> = Vec::with_capacity(visits.len());
         for visit in visits {
             let (path, t) = (&paths[visit.episode as usize], visit.step as usize);
             let (before, after) = reach.views(path, t);
             let after = after.map_or(NONE, |(actions, led_to)| {
                 let value = id(&mut after_ids, (actions, led_to));
-                if value as usize == action.len() {
-                    action.push(id(&mut action_ids, actions));
+                if value as usize == followed_by.len() {
+                    followed_by.push(id(&mut action_ids, actions));
                 }
                 value
             });
-            values.push([id(&mut before_ids, before), id(&mut symbol_ids, path.0[t].observation.0), after]);
+            let ActionObservation { action, observation } = path.0[t];
+            let symbol = match emission {
+                Emission::State => id(&mut symbol_ids, (NONE, observation.0)),
+                Emission::ActionAndState => id(&mut symbol_ids, (action.0, observation.0)),
+            };
+            if symbol as usize == led_by.len() && emission == Emission::ActionAndState {
+                led_by.push(id(&mut action_ids, [action.0, NONE, NONE, NONE]));
+            }
+            values.push([id(&mut before_ids, before), symbol, after]);
         }
         let sizes = [before_ids.len(), symbol_ids.len(), after_ids.len()];
-        Table { values, sizes, action, actions: action_ids.len() }
+        let led_by = Some(led_by).filter(|_| emission == Emission::ActionAndState);
+        Table { values, sizes, action: [None, led_by, Some(followed_by)], actions: action_ids.len() }
+    }
+
+    /// The action that a value of a view is given.
+    fn action(&self, v: usize, value: usize) -> Option<usize> {
+        self.action[v].as_ref().map(|actions| actions[value] as usize)
     }
 
     fn value(&self, i: usize, v: usize) -> Option<usize> {
@@ -241,10 +265,10 @@ impl Table {
         Some(self.maximise(visits, &shares))
     }
 
-    /// Subtracts the mean over visits; of the last view that of each action, because it is no matter
-    /// of states which action follows.
+    /// Subtracts the mean over visits, or that of each action: it is no matter of states which action
+    /// follows.
     fn centre(&self, x: &mut [f64], v: usize, values: impl Iterator<Item = usize>) {
-        let group = |value: usize| if v == AFTER { self.action[value] as usize } else { 0 };
+        let group = |value: usize| self.action(v, value).unwrap_or(0);
         let mut sums = vec![(0.0, 0.0); self.actions.max(1)];
         for value in values {
             let (sum, n) = &mut sums[group(value)];
@@ -261,24 +285,24 @@ impl Table {
     fn maximise(&self, visits: &[usize], shares: &[f64]) -> Classes {
         let share = (shares.iter().sum::<f64>() + 0.5) / (visits.len() as f64 + 1.0);
         let mut counts = self.sizes.map(|size| vec![(0.0, 0.0); size]);
-        let mut by_action = vec![(0.0, 0.0); self.actions];
+        let mut by_action = [0; VIEWS].map(|_| vec![(0.0, 0.0); self.actions]);
         for (&i, &p) in visits.iter().zip(shares) {
             for (v, counts) in counts.iter_mut().enumerate() {
                 let Some(value) = self.value(i, v) else { continue };
                 counts[value].0 += p;
                 counts[value].1 += 1.0;
-                if v == AFTER {
-                    let (sum, n) = &mut by_action[self.action[value] as usize];
+                if let Some(a) = self.action(v, value) {
+                    let (sum, n) = &mut by_action[v][a];
                     *sum += p;
                     *n += 1.0;
                 }
             }
         }
         let posterior = |(sum, n): (f64, f64), prior: f64| (sum + PRIOR * prior) / (n + PRIOR);
-        let by_action: Vec<f64> = by_action.into_iter().map(|count| posterior(count, share)).collect();
-        let prior = |v: usize, value: usize| if v == AFTER { by_action[self.action[value] as usize] } else { share };
-        let given =
-            [0, 1, 2].map(|v| counts[v].iter().enumerate().map(|(value, &count)| posterior(count, prior(v, value))).collect());
+        let by_action = by_action.map(|counts| counts.into_iter().map(|count| posterior(count, share)).collect::<Vec<f64>>());
+        let prior = |v: usize, value: usize| self.action(v, value).map_or(share, |a| by_action[v][a]);
+        let given = [0, SYMBOL, AFTER]
+            .map(|v| counts[v].iter().enumerate().map(|(value, &count)| posterior(count, prior(v, value))).collect());
         Classes { share, given, by_action }
     }
 
@@ -288,7 +312,7 @@ impl Table {
         for v in 0..VIEWS {
             let Some(value) = self.value(i, v) else { continue };
             let p = classes.given[v][value];
-            let prior = if v == AFTER { classes.by_action[self.action[value] as usize] } else { classes.share };
+            let prior = self.action(v, value).map_or(classes.share, |a| classes.by_action[v][a]);
             weights[0] *= (1.0 - p) / (1.0 - prior);
             weights[1] *= p / prior;
         }
@@ -346,7 +370,7 @@ mod tests {
         let path = |steps: &'_ Vec<ActionObservation>| steps.iter().map(|ao| 1 + ao.observation.0).collect::<Vec<u32>>();
         let paths: Vec<Path<'_>> = episodes.iter().map(|steps| (steps.as_slice(), path(steps))).collect();
         let visits: Vec<Visit> = (0..episodes.len() as u32).map(|episode| Visit { episode, step: 1 }).collect();
-        split(&visits, &paths, &FREE_REACHES, Seed(1))
+        split(&visits, &paths, &FREE_REACHES, Emission::State, Seed(1))
     }
 
     #[test]

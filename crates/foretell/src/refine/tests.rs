@@ -4,7 +4,7 @@ use rustc_hash::FxHashSet;
 
 use super::data::Data;
 use super::latent::{HardCounts, Latent};
-use super::layout::Layout;
+use super::layout::{Layout, Seen, Triple};
 use super::refinement::*;
 use super::{EmRound, RefineParams, StateCount};
 use crate::data::{ActionObservation, Alphabet, End, Trajectory};
@@ -57,8 +57,35 @@ const MANY_TIMES: f64 = 1e12;
 /// The remaining effect of the priors, and rounding.
 const PRIOR_LEFT: f64 = 1e-9;
 
+/// Symbols that were all seen once, in these sequences.
+fn seen(alphabet: &Alphabet, triples: impl IntoIterator<Item = Triple>) -> Seen {
+    let Seen { symbols, after, .. } = Seen::new(alphabet);
+    Seen { triples: triples.into_iter().collect(), symbols: vec![1.0; symbols.len()], after: vec![1.0; after.len()] }
+}
+
+/// Some emissions of three states that emit both observations, for each sensor; the end state; the
+/// start.
+fn some_emissions(layout: &Layout) -> Vec<Vec<f64>> {
+    let of_sensor = |sensor: usize| {
+        let emitted = rows(3, 2, 5 + sensor as u64);
+        let of = |o: usize| (0..3).map(|s| emitted[2 * s + o]).collect();
+        [of(0), of(1), vec![1.0]]
+    };
+    (0..layout.sensors).flat_map(of_sensor).chain([vec![1.0]]).collect()
+}
+
+/// States whose emissions do not and do depend on actions.
+fn free_layouts(alphabet: &Alphabet) -> [Layout; 2] {
+    [Layout::free(alphabet, 3, |_, _| 1.0), Layout::sensing(alphabet, 3)]
+}
+
 #[test]
 fn true_parameters_are_a_fixed_point_of_em_on_exact_counts() {
+    free_layouts(&alphabet()).into_iter().for_each(check_fixed_point);
+}
+
+/// Three states that emit both observations, and the end state.
+fn check_fixed_point(layout: Layout) {
     let alphabet = alphabet();
     let symbols = alphabet.observations().len();
     let plans: [&[u32]; 4] = [&[0, 0, 1, 1], &[1, 0, 0, 1], &[0, 1, 1, 0], &[1, 1, 0, 0]];
@@ -70,14 +97,9 @@ fn true_parameters_are_a_fixed_point_of_em_on_exact_counts() {
             before = ao.observation.0;
         }
     }
-    // Three states that emit both observations, and the end state.
-    let layout = Layout::free(&alphabet, 3, |_, _| 1.0);
     let width = layout.states - 1;
-    let latent = Latent::new(layout.clone(), 2, &HardCounts::default(), &triples, &[1.0, 1.0, 1.0]);
-    let emitted = rows(3, 2, 5);
-    let emissions =
-        vec![(0..3).map(|s| emitted[2 * s]).collect(), (0..3).map(|s| emitted[2 * s + 1]).collect(), vec![1.0], vec![1.0]];
-    let truth = latent.with(rows(2 * layout.states, width, 7), emissions);
+    let latent = Latent::new(layout.clone(), 2, &HardCounts::default(), &seen(&alphabet, triples));
+    let truth = latent.with(rows(2 * layout.states, width, 7), some_emissions(&layout));
 
     let mut total = truth.lane();
     let mut probability = 0.0;
@@ -109,16 +131,16 @@ fn true_parameters_are_a_fixed_point_of_em_on_exact_counts() {
 
 #[test]
 fn drawn_paths_have_the_frequencies_of_the_posterior() {
+    free_layouts(&alphabet()).into_iter().for_each(check_drawn_paths);
+}
+
+fn check_drawn_paths(layout: Layout) {
     const DRAWS: u32 = 20_000;
     let alphabet = alphabet();
-    let layout = Layout::free(&alphabet, 3, |_, _| 1.0);
     let width = layout.states - 1;
-    let triples = [(0, 3, 0), (1, 0, 1), (0, 1, 0)].into_iter().collect();
-    let latent = Latent::new(layout.clone(), 2, &HardCounts::default(), &triples, &[1.0, 1.0, 1.0]);
-    let emitted = rows(3, 2, 5);
-    let emissions =
-        vec![(0..3).map(|s| emitted[2 * s]).collect(), (0..3).map(|s| emitted[2 * s + 1]).collect(), vec![1.0], vec![1.0]];
-    let latent = latent.with(rows(2 * layout.states, width, 7), emissions);
+    let triples = [(0, 3, 0), (1, 0, 1), (0, 1, 0)];
+    let latent = Latent::new(layout.clone(), 2, &HardCounts::default(), &seen(&alphabet, triples));
+    let latent = latent.with(rows(2 * layout.states, width, 7), some_emissions(&layout));
     let steps = [(0, 0), (1, 1), (0, 0)].map(|(a, o)| ActionObservation::new(a, o));
     // The joint probability of states and observations, from its definition.
     let (t, e) = latent.parameters();
@@ -126,7 +148,7 @@ fn drawn_paths_have_the_frequencies_of_the_posterior() {
     let joint = |path: &[u32]| -> f64 {
         let before = std::iter::once(0).chain(path.iter().copied());
         let step = |((ao, before), &s): ((&ActionObservation, u32), &u32)| {
-            transition(ao.action.0, before, s) * e[ao.observation.index()][s as usize - 1]
+            transition(ao.action.0, before, s) * e[layout.place(*ao)][s as usize - 1]
         };
         steps.iter().zip(before).zip(path).map(step).product()
     };
@@ -271,12 +293,12 @@ fn counts_that_have_no_entry_in_t_are_ignored() {
     }
     let layout = Layout::free(&alphabet, 2, |s, o| f64::from(u8::from(s as usize == o + 1)));
     let start = ENDS + 2;
-    let triples = [(0, start, x), (0, start, y), (0, x, 2), (0, y, 3)].into_iter().collect();
+    let triples = [(0, start, x), (0, start, y), (0, x, 2), (0, y, 3)];
     let [begin, of_x, of_y, end] = [0, 1, 2, 3];
     let mut hard = HardCounts::default();
     hard.transitions.extend([((0, begin, of_x), 1.0), ((0, begin, of_y), 2.0), ((0, of_y, end), 1.0), ((0, of_y, end + 1), 1.0)]);
     hard.emissions.extend([((of_x, x), 1.0), ((of_y, x), 1.0), ((of_y, y), 1.0)]);
-    let latent = Latent::new(layout, 1, &hard, &triples, &vec![1.0; ENDS as usize + 2]);
+    let latent = Latent::new(layout, 1, &hard, &seen(&alphabet, triples));
     assert!(latent.is_sparse());
     let mut lane = latent.lane();
     latent.score(&[ActionObservation::new(0, y), ActionObservation::new(0, 3)], &mut lane);
@@ -309,11 +331,10 @@ fn an_incomplete_observation_is_summed_over_what_agrees_with_it() {
             triples.extend((0..start).map(|o| (a, before, o)));
         }
     }
-    let layouts =
-        [Layout::free(&alphabet, 3, |_, _| 1.0), Layout::owned(&alphabet, &[5.0, 9.0, 2.0], 4), Layout::modes(&alphabet, 2)];
-    for layout in layouts {
+    let owned = [Layout::owned(&alphabet, &[5.0, 9.0, 2.0], 4), Layout::modes(&alphabet, 2)];
+    for layout in free_layouts(&alphabet).into_iter().chain(owned) {
         let hard = HardCounts::default();
-        let mut latent = Latent::new(layout.with_patterns(&patterns), 2, &hard, &triples, &[1.0, 1.0, 1.0]);
+        let mut latent = Latent::new(layout.with_patterns(&patterns), 2, &hard, &seen(&alphabet, triples.iter().copied()));
         let training: Vec<Vec<ActionObservation>> = episodes(&alphabet, &[0, 1, 1]);
         for _ in 0..3 {
             // Away from the symmetric start.

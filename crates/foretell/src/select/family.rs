@@ -281,7 +281,7 @@ impl Family {
                 let training = Logs::memory(self.sample.alphabet.clone(), finalists.training.clone());
                 let before = Data::new(&training, model.alphabet())?;
                 let extended = |(i, states): (usize, &FittedStates)| {
-                    if is_used(i) { states.extended(&before, &data) } else { Ok(states.clone()) }
+                    if is_used(i) { states.extended(model.alphabet(), &before, &data) } else { Ok(states.clone()) }
                 };
                 (states.par_iter().enumerate().map(extended).collect::<Result<Vec<_>>>()?, data)
             }
