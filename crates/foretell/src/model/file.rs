@@ -294,8 +294,7 @@ fn read_linear(arrays: &Arrays<'_>, pairs: Vec<ActionObservation>, counts: &[u64
         pairs,
         derived: Default::default(),
     };
-    let (actions, observations) = (alphabet.actions().len(), alphabet.observations().len());
-    linear.completed(counts, actions, observations).map_err(|e| arrays.damaged(&e.to_string()))
+    linear.completed(counts, alphabet.actions().len()).map_err(|e| arrays.damaged(&e.to_string()))
 }
 
 fn read_ensemble(
