@@ -79,7 +79,11 @@ impl Layout {
             let sizes: Vec<usize> = active.iter().take(active.len().checked_sub(1)?).map(Vec::len).collect();
             return Some(Layout::of_sizes(&sizes)).filter(|layout| layout.active == active);
         }
-        let states = active.iter().flatten().max()? + 1;
+        // Every state but the start can emit something.
+        let states = active.iter().flatten().max()?.checked_add(1)?;
+        if states as usize > active.iter().map(Vec::len).sum() {
+            return None;
+        }
         let is_ascending = |set: &Vec<u32>| set.is_sorted_by(|x, y| x < y) && !set.is_empty();
         let is_start = |set: &Vec<u32>| set[..] == [START as u32];
         let (start, others) = active.split_last()?;
