@@ -1,5 +1,6 @@
 //! Files written atomically, named arrays in them, their checksums, and checkpoints of long work.
 
+mod disk;
 mod file;
 mod checksum;
 pub(crate) mod tensors;
@@ -11,3 +12,6 @@ pub use checksum::sealed;
 pub(crate) use file::AtomicFile;
 pub use file::write;
 pub use tensors::Stamp;
+
+#[cfg(test)]
+mod tests;
