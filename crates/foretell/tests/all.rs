@@ -23,6 +23,7 @@ mod pocman;
 mod pomdp;
 mod quality;
 mod refine;
+mod replay;
 mod scores;
 mod select;
 mod solve;
