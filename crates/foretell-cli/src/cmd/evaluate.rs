@@ -1,6 +1,5 @@
 //! `foretell evaluate`
 
-
 use foretell::data::Alphabet;
 use foretell::judge::{Returns, Test};
 use foretell::off_policy::{Bound, Bounded, CrossFit, Estimator, LogValue, OffPolicy, Target, TargetPolicy, ValueParams};
