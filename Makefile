@@ -1,10 +1,11 @@
 # Everything a fresh machine with Rust and Python needs: `make demo` and `make test`.
 CARGO ?= cargo
 NEXTEST := $(shell $(CARGO) nextest --version >/dev/null 2>&1 && echo yes)
+DENY := $(shell $(CARGO) deny --version >/dev/null 2>&1 && echo yes)
 VENV := .venv
 BUILT := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: demo test binaries test-examples test-pages test-python python check doc bench figures figures-quick zoo screenshots clean
+.PHONY: demo test deny fuzz binaries test-examples test-pages test-python python check doc bench figures figures-quick zoo screenshots clean
 
 # From nothing to a policy, then step by step from logs to predictions: the main job.
 demo:
@@ -26,7 +27,7 @@ TABLES := incremental-drift refinement-quality refinement-domains weighting sear
 # All tests: what .ci/run runs. Lints and documentation are checked by what compiles the tests and runs
 # the examples of the documentation, so that dependencies are compiled once.
 LINTED = CLIPPY_ARGS=-Dwarnings__CLIPPY_HACKERY__ RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/.ci/rustc RUSTDOC=$(CURDIR)/.ci/rustdoc $(CARGO)
-test: binaries
+test: deny binaries
 	$(CARGO) fmt --all --check
 ifeq ($(NEXTEST),yes)
 	$(LINTED) nextest run --workspace --all-features --no-fail-fast
@@ -35,6 +36,29 @@ else
 endif
 	$(LINTED) test --workspace --all-features --doc
 	$(MAKE) test-examples figures-quick test-pages test-python
+
+# Licences, sources and duplicates of the dependencies, as deny.toml says; advisories need the network.
+deny:
+ifeq ($(DENY),yes)
+	$(CARGO) deny --offline --log-level error check licenses bans sources
+else
+	@echo "cargo-deny is not installed, so licences and sources of dependencies are not checked"
+endif
+
+# Every fuzz target for so many seconds, one after the other (fuzz/README.md). New inputs are in target/fuzz.
+FUZZED := csv json-lines parquet gzip pomdp maze config schema model moments policy checkpoint
+SECONDS ?= 60
+HOST = $(shell rustc -vV | sed -n 's/^host: //p')
+COVERED := --cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
+    -Cllvm-args=-sanitizer-coverage-trace-compares
+fuzz:
+	RUSTFLAGS="$(COVERED)" CARGO_TARGET_DIR=target/fuzz $(CARGO) build --release --manifest-path fuzz/Cargo.toml --target $(HOST)
+	for name in $(FUZZED); do \
+	    mkdir -p target/fuzz/found/$$name target/fuzz/failed/$$name; \
+	    FORETELL_INPUTS=$$name target/fuzz/$(HOST)/release/foretell-fuzz -max_total_time=$(SECONDS) -max_len=131072 -timeout=60 \
+	        -rss_limit_mb=4096 -print_final_stats=1 -artifact_prefix=target/fuzz/failed/$$name/ \
+	        target/fuzz/found/$$name fuzz/corpus/$$name || exit 1; done
 
 # Everything that is tested or run by tests.
 binaries:

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use foretell::log::{Guess, OnBadEpisode, ReadOptions, expand};
-use foretell::{Error, Logs, Schema};
+use foretell::{Error, Logs, Model, Plan, Schema};
 use tempfile::NamedTempFile;
 
 use crate::progress;
@@ -173,6 +173,20 @@ impl LogArgs {
         let files = self.logs.iter().map(|log| if is_stdin(log) { Ok(vec![log.clone()]) } else { expand(log) });
         Ok(files.collect::<foretell::Result<Vec<_>>>()?.concat())
     }
+}
+
+/// Reads a model, and tells what a user should know of its file.
+pub fn model(path: impl AsRef<Path>) -> foretell::Result<Model> {
+    let model = Model::load(path)?;
+    model.origin().note.iter().for_each(|note| progress::note(note));
+    Ok(model)
+}
+
+/// Reads a policy, and tells what a user should know of its file.
+pub fn policy(path: impl AsRef<Path>) -> foretell::Result<Plan> {
+    let plan = Plan::load(path)?;
+    plan.note().into_iter().for_each(progress::note);
+    Ok(plan)
 }
 
 /// Refuses a file that is given twice, since its episodes would count twice.

@@ -35,6 +35,7 @@ const FAILURES: &[&str] = &[
     "learn|[wh]*.csv|-o|walks.csv",
     // models
     "score|version9.safetensors|heldout.csv",
+    "score|damaged.safetensors|heldout.csv",
     "score|walks.csv|heldout.csv",
     "predict|cut-in-header.safetensors|--actions|E",
     "predict|cut-in-arrays.safetensors|--actions|E",
@@ -126,10 +127,13 @@ fn folder() -> Folder {
     let folder = Folder::with_model();
     let model = folder.read("model.safetensors");
     let field = |version: u32| format!(r#"\"format_version\":{version}"#).into_bytes();
-    let at = model.windows(field(2).len()).position(|bytes| bytes == field(2)).expect("the header says its version");
+    let at = model.windows(field(3).len()).position(|bytes| bytes == field(3)).expect("the header says its version");
     let mut version9 = model.clone();
     version9[at..at + field(9).len()].copy_from_slice(&field(9));
-    folder.write("version9.safetensors", version9);
+    folder.write("version9.safetensors", foretell::store::sealed(version9));
+    let mut damaged = model.clone();
+    damaged[model.len() - 3] ^= 1;
+    folder.write("damaged.safetensors", damaged);
     folder.write("cut-in-header.safetensors", &model[..1000]);
     folder.write("cut-in-arrays.safetensors", &model[..model.len() / 2]);
     folder.write("empty.csv", "");

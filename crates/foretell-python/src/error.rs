@@ -1,10 +1,17 @@
 //! Errors of the library as Python exceptions.
 
+use std::ffi::CString;
 use std::io;
 
 use foretell::Error;
-use pyo3::PyErr;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyUserWarning, PyValueError};
+use pyo3::prelude::*;
+
+/// Warns of what a user should know of a file, if there is something.
+pub fn warn(note: Option<&str>) -> PyResult<()> {
+    let Some(note) = note.and_then(|note| CString::new(note).ok()) else { return Ok(()) };
+    Python::attach(|py| PyErr::warn(py, &py.get_type::<PyUserWarning>(), &note, 1))
+}
 
 /// The exception for an error: `OSError` and its subclasses for files, otherwise `ValueError`.
 /// Remedies name the keywords of Python.

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::convert::dict;
 use crate::domain::Simulator;
-use crate::error::raised;
+use crate::error::{raised, warn};
 use crate::names::{Names, action, observation, only_reward, partly_known, shown};
 use crate::tables::tables;
 use crate::task;
@@ -81,6 +81,7 @@ impl Model {
     fn load(path: PathBuf) -> PyResult<Model> {
         let model = Arc::new(foretell::Model::load(&path).map_err(raised)?);
         let moments = Moments::load_kept(&path).map_err(raised)?;
+        warn(model.origin().note.as_deref())?;
         Ok(Model { model, moments: moments.map(Arc::new) })
     }
 
@@ -106,6 +107,7 @@ impl Model {
     fn from_bytes(bytes: &[u8]) -> PyResult<Model> {
         let model = Arc::new(foretell::Model::from_bytes(bytes, BYTES).map_err(raised)?);
         let moments = Moments::kept_in(bytes, BYTES).map_err(raised)?;
+        warn(model.origin().note.as_deref())?;
         Ok(Model { model, moments: moments.map(Arc::new) })
     }
 

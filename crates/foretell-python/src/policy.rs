@@ -12,7 +12,7 @@ use pyo3::types::PyBytes;
 use serde::Serialize;
 
 use crate::convert::dict;
-use crate::error::raised;
+use crate::error::{raised, warn};
 use crate::model::Model;
 use crate::names::{Names, action, observation, partly_known, shown};
 
@@ -40,7 +40,9 @@ impl From<Plan> for Policy {
 impl Policy {
     #[staticmethod]
     fn load(path: PathBuf) -> PyResult<Policy> {
-        Ok(Plan::load(path).map_err(raised)?.into())
+        let plan = Plan::load(path).map_err(raised)?;
+        warn(plan.note())?;
+        Ok(plan.into())
     }
 
     fn save(&self, path: PathBuf) -> PyResult<()> {
@@ -53,7 +55,9 @@ impl Policy {
 
     #[staticmethod]
     fn from_bytes(bytes: &[u8]) -> PyResult<Policy> {
-        Ok(Plan::from_bytes(bytes, "these bytes").map_err(raised)?.into())
+        let plan = Plan::from_bytes(bytes, "these bytes").map_err(raised)?;
+        warn(plan.note())?;
+        Ok(plan.into())
     }
 
     #[getter]

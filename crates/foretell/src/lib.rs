@@ -41,6 +41,8 @@
 //!
 //! Results are bit-identical for any number of threads in the current rayon pool.
 
+#![forbid(unsafe_code)]
+
 // In the order of the data flow: a module imports only from those above it (tests/imports.rs).
 mod error;
 mod rng;

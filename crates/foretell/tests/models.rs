@@ -2,6 +2,7 @@
 
 use faer::Mat;
 use foretell::model::UniformFilter;
+use foretell::store::sealed;
 use foretell::testing::assert_predicts;
 use foretell::{
     Action, ActionObservation, CutRule, End, Filter, LearnParams, Logs, Model, NGramFilter, Observation, Pomdp, Predict,
@@ -157,7 +158,8 @@ proptest! {
         let bytes = model.to_bytes();
         let mut changed = bytes.clone();
         changed[(place * bytes.len() as f64) as usize] = byte;
-        let _ = Model::from_bytes(&changed, "changed");
+        prop_assert!(changed == bytes || Model::from_bytes(&changed, "changed").is_err());
+        let _ = Model::from_bytes(&sealed(changed), "changed");
         prop_assert!(Model::from_bytes(&bytes[..(cut * bytes.len() as f64) as usize], "short").is_err());
     }
 

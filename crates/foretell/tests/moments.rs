@@ -1,5 +1,6 @@
 //! Moments of parts of the logs, put together, give the model of all logs.
 
+use foretell::store::sealed;
 use foretell::{
     ActionObservation, Alphabet, Cuts, End, Keep, LearnParams, Learner, Logs, Model, Moments, OperatorsFrom, Projection, Seed,
     Start, Trajectory, Weighting, domains, learn, score,
@@ -327,7 +328,7 @@ fn a_compressed_update_of_the_default_recipe_predicts_about_as_well_as_batch_lea
 
 type Tensor = (String, Dtype, Vec<usize>, Vec<u8>);
 
-/// A safetensors file with its arrays changed.
+/// A safetensors file with its arrays changed, and the checksum that belongs to it.
 fn rewritten(bytes: &[u8], change: impl FnOnce(&mut Vec<Tensor>)) -> Vec<u8> {
     let (_, metadata) = SafeTensors::read_metadata(bytes).unwrap();
     let file = SafeTensors::deserialize(bytes).unwrap();
@@ -335,7 +336,7 @@ fn rewritten(bytes: &[u8], change: impl FnOnce(&mut Vec<Tensor>)) -> Vec<u8> {
     let mut tensors: Vec<Tensor> = file.tensors().into_iter().map(own).collect();
     change(&mut tensors);
     let views = tensors.iter().map(|(name, dtype, shape, data)| (name, TensorView::new(*dtype, shape.clone(), data).unwrap()));
-    serialize(views, metadata.metadata().clone()).unwrap()
+    sealed(serialize(views, metadata.metadata().clone()).unwrap())
 }
 
 /// A model file with other bytes for its moments.
@@ -450,7 +451,7 @@ proptest! {
                 // In the header a change of one digit or letter tests more than noise.
                 moments[at] = if in_header { b"0123456789abct-\""[*byte as usize % 16] } else { *byte };
             }
-            if let Ok(moments) = load(&with_moments(file, moments)) {
+            if let Ok(moments) = load(&with_moments(file, sealed(moments))) {
                 make_use_of(moments);
             }
         });

@@ -31,7 +31,7 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> anyhow::Result<()> {
-    let plan = Plan::load(&args.policy)?;
+    let plan = crate::input::policy(&args.policy)?;
     let (alphabet, mut policy, mut rng) = (plan.alphabet(), plan.policy(), Seed(0).rng());
     let mut action = policy.act(&mut rng);
     if !args.available {

@@ -69,7 +69,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         output::check(path)?;
     }
     args.plot.as_deref().map_or(Ok(()), foretell_plots::check_name)?;
-    let guide = args.sampling_policy.as_ref().map(Plan::load).transpose()?;
+    let guide = args.sampling_policy.as_ref().map(crate::input::policy).transpose()?;
     let started = Instant::now();
     let (learning, planning) = match args.preset {
         super::Preset::Default => (agent::learning(), PlanParams::default()),

@@ -1,7 +1,5 @@
 //! `foretell evaluate`
 
-use std::path::Path;
-
 use foretell::data::Alphabet;
 use foretell::judge::{Returns, Test};
 use foretell::off_policy::{Bound, Bounded, CrossFit, Estimator, LogValue, OffPolicy, Target, TargetPolicy, ValueParams};
@@ -88,7 +86,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         anyhow::bail!("--epsilon {}: must be between 0 and 1", args.epsilon);
     }
     let is_named = args.policy.starts_with("always:") || ["uniform", "logged"].contains(&args.policy.as_str());
-    let plan = (!is_named).then(|| Plan::load(Path::new(&args.policy))).transpose()?;
+    let plan = (!is_named).then(|| crate::input::policy(&args.policy)).transpose()?;
     if args.domain.is_some() && !args.schema.schema()?.is_empty() {
         anyhow::bail!("a domain has no columns; flags of columns go with --logs");
     }

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use foretell::model::Predictor;
-use foretell::{Model, Pomdp, domains};
+use foretell::{Pomdp, domains};
 
 use crate::{output, report};
 
@@ -45,7 +45,7 @@ const DISCOUNT: f64 = 0.99;
 /// The POMDP of a model file, or of a domain.
 fn pomdp(name: &str) -> anyhow::Result<Pomdp> {
     if is_model(Path::new(name)) {
-        let model = Model::load(name)?;
+        let model = crate::input::model(name)?;
         if matches!(model.predictor(), Predictor::Recurrent(_)) {
             anyhow::bail!(
                 "{name} is a recurrent network, not a POMDP: it has no latent states; learn one with `foretell learn LOGS --only latent -o refined.safetensors`"

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use foretell::data::Digest;
-use foretell::{Learned, Model, Moments, OperatorsFrom, Schema};
+use foretell::{Learned, Moments, OperatorsFrom, Schema};
 use serde_json::json;
 
 use super::learn;
@@ -36,7 +36,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let mut digest = Digest::default();
     let mut lost = Vec::new();
     for path in &args.models {
-        let model = Model::load(path)?;
+        let model = crate::input::model(path)?;
         let own = model.origin().schema.clone();
         if schema.get_or_insert_with(|| own.clone()) != &own {
             anyhow::bail!(

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use foretell::plan::{Choice, Planner, Regressor, Round, StateKind, Steps, are_single_steps, only_reward, plan_on};
-use foretell::{Model, Plan, PlanOverrides, PlanParams, StopReason};
+use foretell::{Plan, PlanOverrides, PlanParams, StopReason};
 use serde_json::json;
 
 use crate::input::LogArgs;
@@ -45,7 +45,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     output::check(&args.output)?;
     args.input.refuse_as_output(&args.output)?;
     let started = Instant::now();
-    let model = Model::load(&args.model)?;
+    let model = crate::input::model(&args.model)?;
     let input = args.input.open_for(&model.origin().schema)?;
     let episodes = input.logs.episodes_for(model.alphabet(), "model").map_err(|e| input.blame(e))?;
     if let Some(reward) = only_reward(&episodes) {

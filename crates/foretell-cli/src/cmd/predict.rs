@@ -47,7 +47,7 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> anyhow::Result<()> {
-    let model = Model::load(&args.model)?;
+    let model = crate::input::model(&args.model)?;
     let alphabet = model.alphabet();
     let mut state = PredictiveState::new(&model);
     for (action, seen) in pairs(&model, &args.history)? {

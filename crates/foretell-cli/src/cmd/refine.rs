@@ -43,7 +43,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     args.checkpoint.refuse_standard_input(&args.input)?;
     args.checkpoint.refuse_same(&args.model, &args.output)?;
     let started = Instant::now();
-    let model = Model::load(&args.model)?;
+    let model = crate::input::model(&args.model)?;
     let input = args.input.open_for(&model.origin().schema)?;
     let is_ensemble = model.ensemble().is_some();
     let mut checkpoint = args.checkpoint.open(|| {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use foretell::log::{Format, Writer};
 use foretell::system::Exploring;
-use foretell::{Alphabet, Plan, Policy, Seed, Trajectory, Uniform, domains};
+use foretell::{Alphabet, Policy, Seed, Trajectory, Uniform, domains};
 
 use crate::{output, report};
 
@@ -57,7 +57,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             anyhow::bail!("--epsilon {}: needs a policy to deviate from; add --policy FILE", args.epsilon)
         }
         uniform if uniform == Path::new(UNIFORM) => None,
-        file if file.is_file() => Some(Plan::load(file)?),
+        file if file.is_file() => Some(crate::input::policy(file)?),
         other => anyhow::bail!(
             "--policy {}: neither `uniform` nor an existing file; give a file that `foretell plan` or `agent` wrote",
             other.display()

@@ -50,7 +50,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         output::check(path)?;
         args.input.refuse_as_output(path)?;
     }
-    let mut model = Model::load(&args.model)?;
+    let mut model = crate::input::model(&args.model)?;
     if let Some(mix) = args.mix {
         model = model.with_mix(mix)?;
     }

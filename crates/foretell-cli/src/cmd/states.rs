@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use foretell::log::{CellValue, ColumnKind, Sheet};
-use foretell::{Alphabet, Belief, Filter, Model, Observation, Pomdp, Track, Trajectory};
+use foretell::{Alphabet, Belief, Filter, Observation, Pomdp, Track, Trajectory};
 
 use crate::input::LogArgs;
 use crate::output;
@@ -37,7 +37,7 @@ struct Dwell {
 pub fn run(args: Args) -> anyhow::Result<()> {
     output::check(&args.output)?;
     args.input.refuse_as_output(&args.output)?;
-    let model = Model::load(&args.model)?;
+    let model = crate::input::model(&args.model)?;
     let Some(latent) = model.latent() else {
         anyhow::bail!(
             "{} has no latent states: its predictions need none; learn with --only latent or --refine to have them",

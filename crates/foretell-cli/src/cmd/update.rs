@@ -42,7 +42,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     args.checkpoint.refuse_standard_input(&args.input)?;
     args.checkpoint.refuse_same(&args.model, &args.output)?;
     let started = Instant::now();
-    let old = Model::load(&args.model)?;
+    let old = crate::input::model(&args.model)?;
     let moments = Moments::load(&args.model)?;
     let input = args.input.open_for(&old.origin().schema)?;
     let mut checkpoint = args.checkpoint.open(|| {

@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, stdin, stdout};
 use std::path::PathBuf;
 
-use foretell::{Plan, Seed, domains};
+use foretell::{Seed, domains};
 
 use crate::game::Game;
 use crate::report::{self, plural};
@@ -35,7 +35,7 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> anyhow::Result<()> {
-    let plan = Plan::load(&args.policy)?;
+    let plan = crate::input::policy(&args.policy)?;
     let domain = domains::get(&args.domain)?;
     let max_steps = args.max_steps.map_or(domain.horizon, |n| n as usize);
     let mut show = Show::new(Game::new(&domain, max_steps, Seed(args.seed)), &plan)?;

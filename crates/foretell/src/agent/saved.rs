@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::contest::{Contender, Contest};
 use super::{Agent, Stage};
-use crate::data::{ActionObservation, End, Trajectory};
+use crate::data::{ActionObservation, Alphabet, End, Observation, Trajectory};
 use crate::error::Result;
 use crate::model::Model;
 use crate::plan::Plan;
@@ -56,17 +56,21 @@ impl Agent<'_> {
     pub(super) fn restore(&mut self, bytes: &[u8], file: &str) -> Result<()> {
         let (header, arrays): (Header, _) = Arrays::open(AGENT, bytes, file)?;
         let (model, plan) = (|| arrays.bytes("model"), || arrays.bytes("plan"));
-        self.model = header.has_model.then(|| Model::from_bytes(&model()?, file)).transpose()?;
-        self.plan = header.has_plan.then(|| Plan::from_bytes(&plan()?, file)).transpose()?;
-        let seeking = || Plan::from_bytes(&arrays.bytes("seeking")?, file);
+        self.model = header.has_model.then(|| Model::from_bytes(model()?, file)).transpose()?;
+        self.plan = header.has_plan.then(|| Plan::from_bytes(plan()?, file)).transpose()?;
+        let seeking = || Plan::from_bytes(arrays.bytes("seeking")?, file);
         self.seeking = header.has_seeking.then(seeking).transpose()?;
         let contender = |(i, &(round, episodes)): (usize, &(usize, usize))| -> Result<Contender> {
-            let plan = Plan::from_bytes(&arrays.bytes(&format!("contender{i}"))?, file)?;
+            let plan = Plan::from_bytes(arrays.bytes(&format!("contender{i}"))?, file)?;
             let name = format!("returns{i}");
             Ok(Contender { plan, round, returns: arrays.sized(&name, arrays.f64s(&name)?, episodes)? })
         };
         self.contest = Contest { all: header.contest.iter().enumerate().map(contender).collect::<Result<_>>()? };
-        self.episodes = read_episodes(&arrays, &header.ends)?;
+        self.episodes = read_episodes(&arrays, &header.ends, self.domain.alphabet())?;
+        let is_late = header.round > self.params.agent_rounds || header.promised.len() != header.round;
+        if is_late || header.has_model != (header.stage == Stage::Fitted) {
+            return Err(arrays.damaged("it is between other stages than it says"));
+        }
         (self.round, self.stage, self.promised) = (header.round, header.stage, header.promised);
         Ok(())
     }
@@ -88,12 +92,18 @@ fn write_episodes(episodes: &[Trajectory]) -> Vec<Array> {
     ]
 }
 
-fn read_episodes(arrays: &Arrays<'_>, ends: &[End]) -> Result<Vec<Trajectory>> {
+fn read_episodes(arrays: &Arrays<'_>, ends: &[End], alphabet: &Alphabet) -> Result<Vec<Trajectory>> {
     let lengths = arrays.sized("lengths", arrays.u64s("lengths")?, 2 * ends.len())?;
-    let all = |i: usize| lengths.iter().skip(i).step_by(2).sum::<u64>() as usize;
-    let steps = arrays.sized("steps", arrays.u32s("steps")?, 2 * all(0))?;
-    let rewards = arrays.sized("rewards", arrays.f64s("rewards")?, all(0))?;
+    // Sums beyond any memory fit no array.
+    let all = |i: usize| lengths.iter().skip(i).step_by(2).fold(0, |sum: u64, n| sum.saturating_add(*n)) as usize;
+    let steps = arrays.sized("steps", arrays.rows("steps", 2)?, all(0).saturating_mul(2))?;
+    let rewards = arrays.sized("rewards", arrays.any_f64s("rewards")?, all(0))?;
     let probabilities = arrays.sized("probabilities", arrays.f64s("probabilities")?, all(1))?;
+    let (actions, symbols) = (alphabet.actions().len() as u32, alphabet.observations().len() as u32);
+    let is_known = |step: &[u32]| step[0] < actions && (step[1] < symbols || step[1] == Observation::MISSING.0);
+    if !steps.chunks_exact(2).all(is_known) || rewards.iter().any(|r| r.is_infinite()) {
+        return Err(arrays.damaged("its episodes are of another system"));
+    }
     let mut steps = steps.chunks_exact(2).map(|ao| ActionObservation::new(ao[0], ao[1]));
     let mut rewards = rewards.into_iter().map(|r| (!r.is_nan()).then_some(r));
     let mut probabilities = probabilities.into_iter();
@@ -128,10 +138,16 @@ mod tests {
             z(&[Some(-0.0)], &[], End::Truncated),
         ];
         let ends: Vec<End> = episodes.iter().map(|z| z.end).collect();
+        let mut alphabet = Alphabet::default();
+        for name in ["0", "1", "2"] {
+            alphabet.intern_action(name);
+            alphabet.intern_observation(name);
+        }
         let bytes = tensors::to_bytes(AGENT, (), &write_episodes(&episodes));
         let ((), arrays) = Arrays::open(AGENT, &bytes, "agent").unwrap();
-        assert_eq!(read_episodes(&arrays, &ends).unwrap(), episodes);
-        assert!(read_episodes(&arrays, &ends[1..]).is_err());
+        assert_eq!(read_episodes(&arrays, &ends, &alphabet).unwrap(), episodes);
+        assert!(read_episodes(&arrays, &ends[1..], &alphabet).is_err());
+        assert!(read_episodes(&arrays, &ends, &Alphabet::default()).is_err());
     }
 
     #[test]

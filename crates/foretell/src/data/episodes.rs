@@ -83,6 +83,11 @@ impl Episodes {
         &self.probabilities
     }
 
+    /// Whether it keeps the probabilities of actions.
+    pub(crate) fn has_probabilities(&self) -> bool {
+        self.with_probabilities
+    }
+
     /// Sums over the probabilities of its actions.
     pub(crate) fn overlap(&self) -> &Overlap {
         &self.overlap

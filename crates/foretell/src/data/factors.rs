@@ -4,12 +4,17 @@ use std::collections::BTreeMap;
 
 use super::symbols::{Alphabet, Observation, SEPARATOR};
 
+/// Most parts, and most values of all symbols together (256 MiB): names beyond that are whole.
+const MOST_PARTS: usize = 1000;
+const MOST_VALUES: usize = 1 << 26;
+
 /// The observations of an alphabet by their parts.
 ///
 /// If all names of observations within an episode have the same number of parts, more than one,
 /// separated by `|`, there is a factor for each part, and before them one for whether the episode
 /// ends. Otherwise the only factor is the symbol itself. Names that end an episode may have fewer
 /// or more parts: what is missing is a value of its own, and what is left over belongs to the last.
+/// Names of more than 1000 parts are whole.
 ///
 /// ```
 /// use foretell::Alphabet;
@@ -34,8 +39,10 @@ impl Factors {
     /// The factors of the observations of an alphabet.
     pub fn of(alphabet: &Alphabet) -> Factors {
         match parts(alphabet) {
-            Some(parts) => Factors::by_parts(alphabet, parts),
-            None => Factors::whole(alphabet.observations().len()),
+            Some(parts) if parts <= MOST_PARTS && parts * alphabet.observations().len() <= MOST_VALUES => {
+                Factors::by_parts(alphabet, parts)
+            }
+            _ => Factors::whole(alphabet.observations().len()),
         }
     }
 

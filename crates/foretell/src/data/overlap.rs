@@ -91,9 +91,14 @@ impl Overlap {
         }
     }
 
+    /// Whether it is of at most so many steps.
+    pub(crate) fn is_within(&self, steps: u64) -> bool {
+        self.steps <= steps && self.known <= steps
+    }
+
     pub(crate) fn merge(&mut self, other: &Overlap) {
-        self.steps += other.steps;
-        self.known += other.known;
+        self.steps = self.steps.saturating_add(other.steps);
+        self.known = self.known.saturating_add(other.known);
         self.least = self.least.into_iter().chain(other.least).reduce(f64::min);
         self.inverses += other.inverses;
         self.squares += other.squares;

@@ -79,7 +79,7 @@ impl std::fmt::Display for ObservationSymbol {
 
 /// Names ⇄ indices of actions and observations, in order of first appearance.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(from = "Names", into = "Names")]
+#[serde(try_from = "Names", into = "Names")]
 pub struct Alphabet {
     actions: Vec<String>,
     observations: Vec<ObservationSymbol>,
@@ -99,8 +99,10 @@ struct Names {
     observes_rewards: bool,
 }
 
-impl From<Names> for Alphabet {
-    fn from(names: Names) -> Self {
+impl TryFrom<Names> for Alphabet {
+    type Error = String;
+
+    fn try_from(names: Names) -> Result<Self, String> {
         let mut alphabet = Alphabet { observes_rewards: names.observes_rewards, ..Alphabet::default() };
         for action in &names.actions {
             alphabet.intern_action(action);
@@ -108,7 +110,11 @@ impl From<Names> for Alphabet {
         for symbol in &names.observations {
             alphabet.intern(&symbol.name, symbol.terminal);
         }
-        alphabet
+        let lists = [(alphabet.actions.len(), names.actions.len()), (alphabet.observations.len(), names.observations.len())];
+        match lists.iter().all(|(distinct, all)| distinct == all) {
+            true => Ok(alphabet),
+            false => Err("an action or observation is named twice".into()),
+        }
     }
 }
 

@@ -49,8 +49,7 @@ impl Parts {
         let (normalizer, spectrum) = (self.normalizer, self.spectrum);
         let derived = Default::default();
         let linear = Linear { initial, normalizer, pairs, operators, readouts, mean_states, spectrum, derived };
-        let (actions, observations) = (self.alphabet.actions().len(), self.alphabet.observations().len());
-        let linear = linear.completed(&self.origin.pair_counts, actions, observations)?;
+        let linear = linear.completed(&self.origin.pair_counts, self.alphabet.actions().len())?;
         Ok(Model::new(self.alphabet, self.origin, self.ngram, Predictor::Linear(linear)))
     }
 }

@@ -68,6 +68,11 @@ impl PerPair {
         PerPair { slots: Slots::default(), sums: Vec::new(), is_array: array_size(features).is_some() }
     }
 
+    /// From a file: the sums of each of some pairs, all of them different.
+    pub(crate) fn from_sums(features: &Features, pairs: &[ActionObservation], sums: Vec<PairSums>) -> PerPair {
+        PerPair { slots: pairs.iter().copied().zip(0..).collect(), sums, ..PerPair::new(features) }
+    }
+
     /// Allocates the sums of pairs.
     pub(crate) fn reserve(&mut self, features: &Features, pairs: &[ActionObservation]) {
         for &ao in pairs {

@@ -16,7 +16,7 @@ use crate::math::{Matrix, SparseMatrix};
 
 /// Independent sums into which hashed cuts are split; more would cost memory, fewer would leave
 /// threads idle.
-const LANES: usize = 4;
+pub(super) const LANES: usize = 4;
 /// Entries of a gathered matrix Ψ or X (2 MiB, a level-2 cache): one product over many cuts reuses
 /// what rank-1 updates would load again.
 const GATHERED: usize = 1 << 18;
@@ -56,6 +56,26 @@ pub(crate) enum Layout {
     Counts(Counts),
 }
 
+/// The kind of a [`Layout`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LayoutKind {
+    Buckets,
+    Dense,
+    Counts,
+}
+
+impl Layout {
+    /// The layout of sums of these features.
+    pub(super) fn kind(features: &Features) -> LayoutKind {
+        let (tests, histories) = (&features.tests, &features.histories);
+        match (tests.is_identity() || histories.is_identity(), tests.is_hash() && histories.is_hash()) {
+            (true, _) => LayoutKind::Counts,
+            (false, true) => LayoutKind::Buckets,
+            (false, false) => LayoutKind::Dense,
+        }
+    }
+}
+
 /// Scratch space for gathered matrices, reused.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Buffers {
@@ -63,11 +83,12 @@ pub(crate) struct Buffers {
     chi: Vec<f64>,
 }
 
-/// Column-major sums; only the lower triangle of symmetric ones.
+/// Column-major sums; only the lower triangle of symmetric ones. Without any array they are zero.
 #[derive(Clone, Debug)]
 pub(crate) struct Sums {
     d_t: usize,
     d_h: usize,
+    wanted: Wanted,
     pub(crate) th: Vec<f64>,
     pub(crate) tt: Vec<f64>,
     pub(crate) hh: Vec<f64>,
@@ -75,11 +96,43 @@ pub(crate) struct Sums {
 
 impl Sums {
     fn new(d_t: usize, d_h: usize, wanted: Wanted) -> Sums {
-        let square = |d: usize| if wanted == Wanted::JointAndCovariances { vec![0.0; d * d] } else { Vec::new() };
-        Sums { d_t, d_h, th: vec![0.0; d_t * d_h], tt: square(d_t), hh: square(d_h) }
+        let mut sums = Sums::empty(d_t, d_h, wanted);
+        sums.allocate();
+        sums
+    }
+
+    /// Zero, without any array.
+    pub(super) fn empty(d_t: usize, d_h: usize, wanted: Wanted) -> Sums {
+        Sums { d_t, d_h, wanted, th: Vec::new(), tt: Vec::new(), hh: Vec::new() }
+    }
+
+    /// From a file; the sizes fit.
+    pub(super) fn of(d_t: usize, d_h: usize, wanted: Wanted, [th, tt, hh]: [Vec<f64>; 3]) -> Sums {
+        Sums { d_t, d_h, wanted, th, tt, hh }
+    }
+
+    /// How many numbers each of its arrays has.
+    pub(super) fn sizes(&self) -> [usize; 3] {
+        let square = |d: usize| if self.wanted == Wanted::JointAndCovariances { d * d } else { 0 };
+        [self.d_t * self.d_h, square(self.d_t), square(self.d_h)]
+    }
+
+    /// Whether it has no array.
+    pub(super) fn is_empty(&self) -> bool {
+        self.th.is_empty()
+    }
+
+    fn allocate(&mut self) {
+        if self.is_empty() {
+            [self.th, self.tt, self.hh] = self.sizes().map(|size| vec![0.0; size]);
+        }
     }
 
     fn merge(&mut self, other: &Sums) {
+        if other.is_empty() {
+            return;
+        }
+        self.allocate();
         for (into, from) in [(&mut self.th, &other.th), (&mut self.tt, &other.tt), (&mut self.hh, &other.hh)] {
             into.iter_mut().zip(from).for_each(|(x, y)| *x += y);
         }
@@ -112,12 +165,14 @@ impl Accumulator {
     pub(crate) fn new(features: &Features, wanted: Wanted) -> Accumulator {
         let (tests, histories) = (&features.tests, &features.histories);
         let sums = || Sums::new(tests.rows(), histories.rows(), wanted);
-        let layout = if tests.is_identity() || histories.is_identity() {
-            Layout::Counts(Counts::default())
-        } else if tests.is_hash() && histories.is_hash() {
-            Layout::Buckets((0..LANES).map(|_| sums()).collect())
-        } else {
-            Layout::Dense(sums(), Buffers::default())
+        let layout = match Layout::kind(features) {
+            LayoutKind::Counts => Layout::Counts(Counts::default()),
+            LayoutKind::Buckets => {
+                // The first is always there; the others once something is added to them.
+                let others = (1..LANES).map(|_| Sums::empty(tests.rows(), histories.rows(), wanted));
+                Layout::Buckets(std::iter::once(sums()).chain(others).collect())
+            }
+            LayoutKind::Dense => Layout::Dense(sums(), Buffers::default()),
         };
         Accumulator { wanted, layout }
     }
@@ -183,7 +238,7 @@ impl Accumulator {
             let (first, others) = lanes.split_first_mut().expect("LANES > 0");
             for lane in others {
                 first.merge(lane);
-                [&mut lane.th, &mut lane.tt, &mut lane.hh].into_iter().for_each(|values| values.fill(0.0));
+                *lane = Sums::empty(lane.d_t, lane.d_h, lane.wanted);
             }
         }
     }
@@ -226,7 +281,7 @@ impl Accumulator {
     /// The sum of ψ_i χ_j for coordinates with scale 1.
     pub(crate) fn entry(&self, i: usize, j: usize) -> f64 {
         match &self.layout {
-            Layout::Buckets(lanes) => lanes.iter().map(|lane| lane.th[j * lane.d_t + i]).sum(),
+            Layout::Buckets(lanes) => lanes.iter().filter_map(|lane| lane.th.get(j * lane.d_t + i)).sum(),
             Layout::Dense(sums, _) => sums.th[j * sums.d_t + i],
             Layout::Counts(counts) => counts.th.get(&(i as u32, j as u32)).copied().unwrap_or(0.0),
         }
@@ -235,6 +290,7 @@ impl Accumulator {
 
 /// A few dozen additions for each cut, whatever the dimension.
 fn add_buckets(sums: &mut Sums, features: &Features, batch: &Batch<'_>, pairings: impl Iterator<Item = Pairing>) {
+    sums.allocate();
     let (mut psi, mut chi) = (Vec::new(), Vec::new());
     for Pairing { history: cut, tests } in pairings {
         psi.clear();

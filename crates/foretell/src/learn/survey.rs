@@ -54,14 +54,14 @@ impl Survey {
     pub(crate) fn merge(&mut self, other: &Survey) -> Translation {
         let translation = Translation::adding(&other.alphabet, &mut self.alphabet);
         for (&ao, n) in &other.counts {
-            *self.counts.entry(translation.known_pair(ao)).or_insert(0) += n;
+            let count = self.counts.entry(translation.known_pair(ao)).or_insert(0);
+            *count = count.saturating_add(*n);
         }
         self.counter.merge(&other.counter, |o| translation.observation(o).expect("it was added"));
         self.longest_truncated = self.longest_truncated.max(other.longest_truncated);
         self.overlap.merge(&other.overlap);
-        self.episodes += other.episodes;
-        self.steps += other.steps;
-        self.skipped += other.skipped;
+        let sums = [(&mut self.episodes, other.episodes), (&mut self.steps, other.steps), (&mut self.skipped, other.skipped)];
+        sums.into_iter().for_each(|(sum, more)| *sum = sum.saturating_add(more));
         translation
     }
 
@@ -85,6 +85,7 @@ impl Survey {
             encoding: None,
             schema: Default::default(),
             digest: Default::default(),
+            note: None,
         }
     }
 

@@ -109,7 +109,7 @@ impl Work {
         let Some(bytes) = checkpoint.load(PART)? else { return Ok(None) };
         let file = checkpoint.path(PART).display().to_string();
         let (header, arrays): (Header, _) = Arrays::open(LEARNING, &bytes, &file)?;
-        let moments = Moments::from_bytes(&arrays.bytes("moments")?, &file)?;
+        let moments = Moments::from_bytes(arrays.bytes("moments")?, &file)?;
         let operators = header.operators.map(|[n, rows, columns]| moments::read_operators(&arrays, n, rows, columns));
         let adjustment = header.adjusts.map(|(room, limit)| {
             let mut episodes = empty_batch(moments.params().weighting);

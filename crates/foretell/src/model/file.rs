@@ -9,7 +9,7 @@ use super::latent::{Latent, LatentHeader, PomdpHeader, pomdp_arrays, read_pomdp}
 use super::linear::Linear;
 use super::mixture::{Member, MemberKind, Mixture, Part};
 use super::ngram::NGram;
-use super::params::LearnParams;
+use super::params::{LearnParams, MOST_NGRAM};
 use super::predictor::{Ensemble, Model, Origin, Predictor};
 use super::recurrent::{NetworkHeader, Recurrent};
 use crate::data::{ActionObservation, Alphabet, Digest};
@@ -22,6 +22,16 @@ const MODEL: Kind = Kind { name: "model", again: "learn the model again" };
 
 /// Weights of a mixture sum to 1 up to rounding.
 const WEIGHT_ERROR: f64 = 1e-6;
+/// Counts up to this are exact as floating-point numbers, and do not overflow where some are added.
+pub(crate) const MOST_COUNT: u64 = 1 << 53;
+
+/// Whether a file may hold an ensemble: the models of one may not, so that files nest at most this
+/// deep.
+#[derive(Clone, Copy, PartialEq)]
+enum Depth {
+    Whole,
+    OfEnsemble,
+}
 
 /// The header.
 #[derive(Serialize, Deserialize)]
@@ -138,13 +148,17 @@ impl Model {
     }
 
     /// An array of bytes that [`to_bytes_with`](Self::to_bytes_with) appended, if there is one.
-    pub(crate) fn bytes_within(bytes: &[u8], file: &str, name: &str) -> Result<Option<Vec<u8>>> {
+    pub(crate) fn bytes_within<'a>(bytes: &'a [u8], file: &'a str, name: &str) -> Result<Option<&'a [u8]>> {
         let (_, arrays): (Header, _) = Arrays::open(MODEL, bytes, file)?;
         if arrays.has(name) { arrays.bytes(name).map(Some) } else { Ok(None) }
     }
 
     /// Reads a model from the bytes of a safetensors file; `file` is named in errors.
     pub fn from_bytes(bytes: &[u8], file: &str) -> Result<Model> {
+        Model::read(bytes, file, Depth::Whole)
+    }
+
+    fn read(bytes: &[u8], file: &str, depth: Depth) -> Result<Model> {
         let (header, arrays): (Header, _) = Arrays::open(MODEL, bytes, file)?;
         let Header {
             params,
@@ -160,11 +174,11 @@ impl Model {
             encoding,
             schema,
         } = header;
-        let pairs = arrays.u32s("pairs")?;
-        let pairs: Vec<_> = pairs.chunks_exact(2).map(|ao| ActionObservation::new(ao[0], ao[1])).collect();
-        let pair_counts = arrays.sized("pair_counts", arrays.u64s("pair_counts")?, pairs.len())?;
-        check_pairs(&arrays, &pairs, &alphabet)?;
         params.validate().map_err(|e| arrays.damaged(&e.to_string()))?;
+        let pairs: Vec<_> = arrays.rows("pairs", 2)?.chunks_exact(2).map(|ao| ActionObservation::new(ao[0], ao[1])).collect();
+        check_pairs(&arrays, &pairs, &alphabet)?;
+        let pair_counts = arrays.sized("pair_counts", arrays.u64s("pair_counts")?, pairs.len())?;
+        check_counts(&arrays, &pair_counts, [episodes, steps, skipped])?;
         let linear = match arrays.has("initial") {
             true => Some(read_linear(&arrays, pairs.clone(), &pair_counts, &alphabet)?),
             false => None,
@@ -187,12 +201,14 @@ impl Model {
             None => core,
         };
         let predictor = match ensemble {
+            Some(_) if depth == Depth::OfEnsemble => return Err(arrays.damaged("a model of its ensemble is an ensemble itself")),
             Some(sizes) => Predictor::Ensemble(read_ensemble(&arrays, alone, sizes, &alphabet, file)?),
             None => alone,
         };
         let ngram = ngram(&arrays, ngram_length, alphabet.observations().len())?;
         let (schema, digest) = (Arc::new(schema), Arc::new(read_digest(&arrays)?));
-        let origin = Origin { params, episodes, steps, skipped, pairs, pair_counts, encoding, schema, digest };
+        let note = arrays.note();
+        let origin = Origin { params, episodes, steps, skipped, pairs, pair_counts, encoding, schema, digest, note };
         Ok(Model::new(alphabet, origin, ngram, predictor))
     }
 }
@@ -294,8 +310,7 @@ fn read_linear(arrays: &Arrays<'_>, pairs: Vec<ActionObservation>, counts: &[u64
         pairs,
         derived: Default::default(),
     };
-    let (actions, observations) = (alphabet.actions().len(), alphabet.observations().len());
-    linear.completed(counts, actions, observations).map_err(|e| arrays.damaged(&e.to_string()))
+    linear.completed(counts, alphabet.actions().len()).map_err(|e| arrays.damaged(&e.to_string()))
 }
 
 fn read_ensemble(
@@ -306,8 +321,11 @@ fn read_ensemble(
     file: &str,
 ) -> Result<Ensemble> {
     let read = |name: &str, n: usize| -> Result<Vec<Model>> {
-        (0..n).map(|i| Model::from_bytes(&arrays.bytes(&format!("{name}{i}"))?, file)).collect()
+        (0..n).map(|i| Model::read(arrays.bytes(&format!("{name}{i}"))?, file, Depth::OfEnsemble)).collect()
     };
+    if halves == 0 {
+        return Err(arrays.damaged("its ensemble has no models of halves of the logs"));
+    }
     let ensemble = Ensemble { own: Box::new(own), members: read("member", members)?, halves: read("half", halves)? };
     let mut others = ensemble.members.iter().chain(&ensemble.halves);
     match others.any(|model| model.alphabet() != alphabet) {
@@ -317,17 +335,35 @@ fn read_ensemble(
 }
 
 fn ngram(arrays: &Arrays<'_>, length: usize, symbols: usize) -> Result<NGram> {
+    if length > MOST_NGRAM {
+        return Err(arrays.damaged(&format!("its n-gram has contexts of {length} steps, and at most {MOST_NGRAM} are possible")));
+    }
     let keys = arrays.u64s("ngram_keys")?;
     let start = arrays.sized("ngram_start", arrays.u32s("ngram_start")?, keys.len() + 1)?;
     let observed = arrays.u32s("ngram_symbols")?;
     let counts = arrays.sized("ngram_counts", arrays.u32s("ngram_counts")?, observed.len())?;
-    let ordered = keys.is_sorted()
-        && start.windows(2).all(|w| w[0] <= w[1])
-        && start.last().is_some_and(|&end| end as usize == observed.len());
-    if !ordered || observed.iter().any(|&o| o as usize >= symbols) {
+    let ascending = |range: &[u32]| {
+        let (first, end) = (range[0] as usize, range[1] as usize);
+        first < end && observed.get(first..end).is_some_and(|symbols| symbols.is_sorted_by(|x, y| x < y))
+    };
+    let ordered = keys.is_sorted_by(|x, y| x < y) && start[0] == 0 && start.windows(2).all(ascending);
+    if !ordered || start[keys.len()] as usize != observed.len() || observed.iter().any(|&o| o as usize >= symbols) {
         return Err(arrays.damaged("the n-gram points outside its arrays"));
     }
-    Ok(NGram { length, keys, start, symbols: observed, counts })
+    match counts.contains(&0) {
+        false => Ok(NGram { length, keys, start, symbols: observed, counts }),
+        true => Err(arrays.damaged("the n-gram counts what was never seen")),
+    }
+}
+
+/// Counts of pairs, and of episodes, steps and episodes that were skipped.
+fn check_counts(arrays: &Arrays<'_>, pairs: &[u64], others: [u64; 3]) -> Result<()> {
+    let sum = pairs.iter().try_fold(0u64, |sum, n| sum.checked_add(*n));
+    let fits = others.iter().all(|n| *n <= MOST_COUNT) && sum.is_some_and(|sum| sum <= others[1]) && !pairs.contains(&0);
+    match fits {
+        true => Ok(()),
+        false => Err(arrays.damaged("the counts of its pairs do not fit its number of steps")),
+    }
 }
 
 fn check_pairs(arrays: &Arrays<'_>, pairs: &[ActionObservation], alphabet: &Alphabet) -> Result<()> {

@@ -129,6 +129,9 @@ impl Latent {
         let LatentHeader { candidate, reward_sd, fading, reward_memory, states, terminal } = header;
         let pomdp = read_pomdp("refined", PomdpHeader { candidate, states, terminal }, alphabet, arrays)?;
         let visits = arrays.sized("refined_visits", arrays.f64s("refined_visits")?, n)?;
+        if visits.iter().any(|n| *n < 0.0) {
+            return Err(arrays.damaged("array refined_visits has negative numbers"));
+        }
         Ok(Latent { linear, pomdp, visits, reward_sd, fading, reward_memory, candidate })
     }
 }

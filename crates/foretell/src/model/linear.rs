@@ -40,19 +40,20 @@ pub(crate) struct Derived {
     pub(super) first: Vec<usize>,
     /// Mean state after each observation over all actions, up to scale.
     mean_after: FxHashMap<Observation, Vec<f64>>,
-    /// Share of each observation in the logs for each action, |A| × |O|, add-half smoothed.
-    pub(super) unigram: Vec<f64>,
+    /// How often each pair was seen: with many actions and observations most pairs never are, so
+    /// shares for all of them would not fit in memory.
+    counts: Vec<f64>,
 }
 
 impl Linear {
-    /// Fills in what the parts determine, over that many actions and observations; `counts` says how
-    /// often each pair was seen. All parts must be finite.
-    pub(crate) fn completed(mut self, counts: &[u64], actions: usize, observations: usize) -> Result<Linear> {
+    /// Fills in what the parts determine, over that many actions; `counts` says how often each pair
+    /// was seen. All parts must be finite.
+    pub(crate) fn completed(mut self, counts: &[u64], actions: usize) -> Result<Linear> {
         let parts = [&self.initial, &self.normalizer, &self.operators, &self.readouts];
         if !parts.iter().all(|part| part.iter().all(|x| x.is_finite())) {
             return Err(Error::data("the model has parameters that are not finite", "raise `ridge` or lower `rank`"));
         }
-        self.derived = Derived::of(&self, counts, actions, observations);
+        self.derived = Derived::of(&self, counts, actions);
         Ok(self)
     }
 
@@ -110,13 +111,25 @@ impl Linear {
         }
     }
 
+    /// Fills in the share of each observation in the logs for an action, add-half smoothed; uniform
+    /// for an action that was not seen in training.
+    pub(super) fn shares(&self, a: Action, p: &mut [f64]) {
+        p.fill(0.5);
+        if a.index() + 1 < self.derived.first.len() {
+            self.slots(a).for_each(|slot| p[self.pairs[slot].observation.index()] += self.derived.counts[slot]);
+        }
+        let total: f64 = p.iter().sum();
+        p.iter_mut().for_each(|p| *p /= total);
+    }
+
     /// The normalised mean state after a pair; after the observation alone if the pair has none.
     pub fn mean_state(&self, ao: ActionObservation) -> Option<Vec<f64>> {
         let d = self.rank();
         let of_pair = self.pairs.binary_search(&ao).ok().map(|slot| &self.mean_states[slot * d..(slot + 1) * d]);
         let normalised = |x: &[f64]| {
             let total = dot(x, &self.normalizer);
-            (total.is_finite() && total.abs() > 1e-9).then(|| x.iter().map(|x| x / total).collect())
+            let normalised = || x.iter().map(|x| x / total).collect::<Vec<_>>();
+            (total.is_finite() && total.abs() > 1e-9).then(normalised).filter(|x| x.iter().all(|x| x.is_finite()))
         };
         of_pair.and_then(normalised).or_else(|| self.derived.mean_after.get(&ao.observation).and_then(|x| normalised(x)))
     }
@@ -170,21 +183,15 @@ impl Linear {
 }
 
 impl Derived {
-    fn of(linear: &Linear, counts: &[u64], actions: usize, observations: usize) -> Derived {
+    fn of(linear: &Linear, counts: &[u64], actions: usize) -> Derived {
         let d = linear.rank();
         let first = (0..=actions).map(|a| linear.pairs.partition_point(|ao| ao.action.index() < a)).collect();
         let mut mean_after: FxHashMap<Observation, Vec<f64>> = FxHashMap::default();
-        let mut unigram = vec![0.5; actions * observations];
         for (slot, (ao, &count)) in linear.pairs.iter().zip(counts).enumerate() {
-            unigram[ao.action.index() * observations + ao.observation.index()] += count as f64;
             let state = &linear.mean_states[slot * d..(slot + 1) * d];
             let sum = mean_after.entry(ao.observation).or_insert_with(|| vec![0.0; d]);
             sum.iter_mut().zip(state).for_each(|(s, x)| *s += count as f64 * x);
         }
-        for row in unigram.chunks_mut(observations.max(1)) {
-            let total: f64 = row.iter().sum();
-            row.iter_mut().for_each(|p| *p /= total);
-        }
-        Derived { first, mean_after, unigram }
+        Derived { first, mean_after, counts: counts.iter().map(|&n| n as f64).collect() }
     }
 }

@@ -11,7 +11,7 @@ mod predictor;
 mod filter;
 mod file;
 
-pub(crate) use file::{digest_arrays, read_digest};
+pub(crate) use file::{MOST_COUNT, digest_arrays, read_digest};
 pub use filter::{NGramFilter, PredictiveState, State, UniformFilter};
 pub(crate) use filter::{NGramStep, RecurrentFilter};
 pub use latent::{Candidate, Latent, StateLayout};

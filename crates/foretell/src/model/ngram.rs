@@ -190,7 +190,8 @@ impl Level {
             let past = pairs[..t].iter().rev().copied().chain([START]).take(self.length);
             let context = past.fold(bare(f, steps[t].action), extend);
             if begins_with_zeros(context, self.zeros) {
-                *self.counts.entry((context, steps[t].observation)).or_insert(0) += 1;
+                let count = self.counts.entry((context, steps[t].observation)).or_insert(0);
+                *count = count.saturating_add(1);
             }
         }
     }

@@ -71,6 +71,12 @@ pub enum Weighting {
 
 /// Largest projection dimension: a covariance then takes 2 GiB.
 const LARGEST_DIM: usize = 1 << 14;
+/// Longest tests and histories, in steps: no log shows more than a few steps of memory at once, and
+/// time grows with their length.
+const LONGEST: usize = 10_000;
+/// Longest context of an n-gram, in steps: the counts of all lengths together must have places below
+/// 2³².
+pub(crate) const MOST_NGRAM: usize = 1000;
 
 parameters! {
     /// Parameters of learning. [`LearnParams::default`] predicts best; [`LearnParams::paper`] is
@@ -181,6 +187,15 @@ impl LearnParams {
         }
         positive("max_test_length", self.max_test_length)?;
         positive("rank", self.rank)?;
+        let lengths = [("max_test_length", self.max_test_length, LONGEST), ("history_length", self.history_length, LONGEST)];
+        for (name, length, most) in lengths.into_iter().chain([("ngram_length", self.ngram_length, MOST_NGRAM)]) {
+            if length > most {
+                return Err(Error::parameter(name, length, format!("must be at most {most}")));
+            }
+        }
+        if self.rank > 2 * LARGEST_DIM {
+            return Err(Error::parameter("rank", self.rank, format!("must be at most {}", 2 * LARGEST_DIM)));
+        }
         if self.history == History::Suffix {
             positive("history_length", self.history_length)?;
         }

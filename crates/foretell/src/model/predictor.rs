@@ -72,6 +72,8 @@ pub struct Origin {
     pub schema: Arc<Schema>,
     /// Which episodes of the logs it was learned from; empty where that is not known.
     pub digest: Arc<Digest>,
+    /// What a user should know of the file that it was read from, as a sentence.
+    pub note: Option<String>,
 }
 
 /// A learned model. It carries its alphabet and parameters and no reference to its training data.
@@ -315,7 +317,8 @@ impl Frequencies {
         let mut observation_counts = vec![0u64; observations];
         for (ao, &count) in origin.pairs.iter().zip(&origin.pair_counts) {
             action_counts[ao.action.index()] += count as f64;
-            observation_counts[ao.observation.index()] += count;
+            let observed = &mut observation_counts[ao.observation.index()];
+            *observed = observed.saturating_add(count);
         }
         let steps: f64 = action_counts.iter().sum();
         Frequencies {
@@ -333,6 +336,6 @@ impl Frequencies {
 /// (Good–Turing). Half a symbol is added so that it is never zero; it is at most ½ for tiny logs.
 pub(crate) fn unseen(counts: &[u64]) -> f64 {
     let once = counts.iter().filter(|&&n| n == 1).count() as f64;
-    let steps = counts.iter().sum::<u64>() as f64;
+    let steps: f64 = counts.iter().map(|&n| n as f64).sum();
     ((once + 0.5) / (steps + 1.0)).min(0.5)
 }

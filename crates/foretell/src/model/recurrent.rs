@@ -260,10 +260,7 @@ impl Recurrent {
             return Err(arrays.damaged(&format!("its network has {hidden} units")));
         }
         let weights = arrays.sized(name, arrays.f32s(name)?, shape.weights())?;
-        match weights.iter().all(|w| w.is_finite()) {
-            true => Ok(Recurrent::new(shape, weights, choices)),
-            false => Err(arrays.damaged("weights of its network are not finite")),
-        }
+        Ok(Recurrent::new(shape, weights, choices))
     }
 
     /// Number of hidden units.

@@ -93,7 +93,7 @@ impl Plan {
         params.validate().map_err(|e| arrays.damaged(&e.to_string()))?;
         let model = match params.state {
             StateKind::Last => None,
-            StateKind::Predictive | StateKind::Memory => Some(Arc::new(Model::from_bytes(&arrays.bytes("model")?, file)?)),
+            StateKind::Predictive | StateKind::Memory => Some(Arc::new(Model::from_bytes(arrays.bytes("model")?, file)?)),
         };
         let mismatch = || arrays.damaged("its parts do not match its actions and states");
         let read_table = || read_table(&arrays, recent(params.regressor, params.window), &alphabet);
@@ -107,7 +107,8 @@ impl Plan {
         };
         let digest = Arc::new(read_digest(&arrays)?);
         let (schema, q) = (Arc::new(schema), Arc::new(q));
-        let plan = Plan { params, alphabet, model, encoding, schema, digest, q, stopped: None, choice: None };
+        let note = arrays.note();
+        let plan = Plan { params, alphabet, model, encoding, schema, digest, q, stopped: None, choice: None, note };
         if plan.is_whole() { Ok(plan) } else { Err(mismatch()) }
     }
 
@@ -119,6 +120,7 @@ impl Plan {
             trees.taken.len() == actions
                 && trees.forests.len() == forests
                 && trees.forests.iter().flatten().all(|forest| forest.trees().width() == self.width())
+                && trees.forests.iter().flatten().all(|forest| forest.trees().len() == self.params.trees)
         };
         let q_fits = match &*self.q {
             Q::Trees(trees) | Q::Mean(trees, _) => trees_fit(trees),
@@ -171,7 +173,7 @@ fn read_vectors(arrays: &Arrays<'_>) -> Result<Vec<AlphaVector>> {
 }
 
 fn read_table(arrays: &Arrays<'_>, recent: Recent, alphabet: &Alphabet) -> Result<WindowQ> {
-    let (shorter, tokens, q) = (arrays.u32s("table_shorter")?, arrays.u32s("table_tokens")?, arrays.f64s("table_q")?);
+    let (shorter, tokens, q) = (arrays.u32s("table_shorter")?, arrays.u32s("table_tokens")?, arrays.any_f64s("table_q")?);
     WindowQ::from_arrays(recent, alphabet, WindowArrays { shorter, tokens, q })
         .ok_or_else(|| arrays.damaged("its table is inconsistent"))
 }

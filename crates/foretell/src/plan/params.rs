@@ -11,6 +11,10 @@ use crate::trees::TreeParams;
 /// Most observations in a state: with more, the splits of trees would be less likely to find the
 /// informative ones.
 const MOST_LAST: usize = 100;
+/// Most trees in a forest: their mean settles with a few dozen.
+const MOST_TREES: usize = 1000;
+/// Most rounds: values with a discount of 0.9999 have settled after about as many.
+const MOST_ROUNDS: usize = 100_000;
 
 /// What a policy remembers of the past.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -142,9 +146,12 @@ impl PlanParams {
                 return Err(Error::parameter(name, value, "must be at least 1"));
             }
         }
-        for (name, value) in [("last", self.last), ("window", self.window)] {
-            if value > MOST_LAST {
-                return Err(Error::parameter(name, value, format!("must be at most {MOST_LAST}")));
+        let limited = [("last", self.last, MOST_LAST), ("window", self.window, MOST_LAST)];
+        for (name, value, most) in
+            limited.into_iter().chain([("rounds", self.rounds, MOST_ROUNDS), ("trees", self.trees, MOST_TREES)])
+        {
+            if value > most {
+                return Err(Error::parameter(name, value, format!("must be at most {most}")));
             }
         }
         if !(0.0..=1.0).contains(&self.discount) {

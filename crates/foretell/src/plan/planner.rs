@@ -47,6 +47,8 @@ pub struct Plan {
     pub(super) stopped: Option<StopReason>,
     /// `None` where nothing was compared, and in a plan read from a file.
     pub(super) choice: Option<Arc<Choice>>,
+    /// What a user should know of the file that it was read from.
+    pub(super) note: Option<String>,
 }
 
 /// Multiplications after which point-based planning stops: a second or two.
@@ -277,6 +279,7 @@ impl Plan {
             q: Arc::new(q),
             stopped: Some(stopped),
             choice: None,
+            note: None,
         }
     }
 
@@ -290,6 +293,11 @@ impl Plan {
     /// What was compared on the logs, if anything was; `None` for a plan that was read from a file.
     pub fn choice(&self) -> Option<&Choice> {
         self.choice.as_deref()
+    }
+
+    /// What a user should know of the file that it was read from, as a sentence.
+    pub fn note(&self) -> Option<&str> {
+        self.note.as_deref()
     }
 
     /// Why planning ended; `None` for a plan that was read from a file.

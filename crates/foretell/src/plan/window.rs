@@ -235,13 +235,18 @@ impl WindowQ {
             && tokens.len() == 2 * shorter.len()
             && q.len() == actions * shorter.len()
             && q.iter().all(|q| *q < f64::INFINITY)
-            && (1..).zip(&shorter[1..]).all(|(window, shorter)| *shorter < window);
+            && (1..).zip(&shorter[1..]).all(|(window, shorter)| *shorter < window)
+            && tokens[..2] == [0; 2];
         if !sound {
             return None;
         }
         let tokens = tokens.chunks_exact(2).map(|code| Token::of([code[0], code[1]]));
         let children = (0..).zip(&shorter).zip(tokens).skip(1).map(|((window, &shorter), token)| ((shorter, token), window));
-        let windows = Windows { recent, plain: recent.plain(alphabet), children: children.collect(), shorter };
+        let children: FxHashMap<_, _> = children.collect();
+        if children.len() + 1 != shorter.len() {
+            return None; // a window that is there twice
+        }
+        let windows = Windows { recent, plain: recent.plain(alphabet), children, shorter };
         Some(WindowQ { windows, actions, q })
     }
 }

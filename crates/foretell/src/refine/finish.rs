@@ -1,5 +1,7 @@
 //! From fitted parameters to a POMDP: rows, rewards, names.
 
+use std::collections::BTreeMap;
+
 use faer::prelude::Solve;
 use faer::{Mat, Side};
 use rayon::prelude::*;
@@ -9,6 +11,7 @@ use super::data::Data;
 use super::expect::{LANES, Lane};
 use super::latent::Latent;
 use super::layout::START;
+use crate::data::ActionObservation;
 use crate::error::Result;
 use crate::math::Mean;
 use crate::model::Model;
@@ -64,17 +67,18 @@ impl Rewards {
     }
 }
 
-/// The least and the largest reward of each pair (a, o′).
-struct PairRewards(Vec<(f64, f64)>);
+/// The least and the largest reward of each pair (a, o′) that has one: with many actions and
+/// observations most pairs have none.
+struct PairRewards(BTreeMap<ActionObservation, (f64, f64)>);
 
 impl PairRewards {
-    fn of(data: &Data<'_>, actions: usize, symbols: usize) -> Result<PairRewards> {
-        let mut pairs = vec![(f64::INFINITY, f64::NEG_INFINITY); actions * symbols];
+    fn of(data: &Data<'_>, symbols: usize) -> Result<PairRewards> {
+        let mut pairs = BTreeMap::new();
         data.each(|_, episodes| {
             for z in episodes {
                 for (ao, reward) in z.steps.iter().zip(&z.rewards) {
                     let Some(reward) = reward.filter(|_| ao.observation.index() < symbols) else { continue };
-                    let pair = &mut pairs[ao.action.index() * symbols + ao.observation.index()];
+                    let pair: &mut (f64, f64) = pairs.entry(*ao).or_insert((reward, reward));
                     *pair = (pair.0.min(reward), pair.1.max(reward));
                 }
             }
@@ -84,12 +88,12 @@ impl PairRewards {
 
     /// Whether any step has a reward.
     fn are_known(&self) -> bool {
-        self.0.iter().any(|(least, largest)| least <= largest)
+        !self.0.is_empty()
     }
 
     /// Whether action and observation determine the reward.
     fn are_determined(&self) -> bool {
-        self.0.iter().all(|(least, largest)| largest - least <= SAME_REWARD)
+        self.0.values().all(|(least, largest)| largest - least <= SAME_REWARD)
     }
 }
 
@@ -106,7 +110,7 @@ pub(super) struct Fitted {
 /// these determine them, otherwise to pairs of action and state.
 pub(super) fn pomdp(model: &Model, data: &Data<'_>, latent: &Latent) -> Result<Fitted> {
     let (actions, states, symbols) = (latent.actions, latent.layout.states, latent.unigram().len());
-    let pairs = PairRewards::of(data, actions, symbols)?;
+    let pairs = PairRewards::of(data, symbols)?;
     let rewards = rewards(data, latent, pairs.are_known() && !pairs.are_determined())?;
     let terminal: Vec<bool> = ends(model, latent);
     let mut learned = Learned {
@@ -311,14 +315,11 @@ fn rules(pairs: &PairRewards, rewards: &Rewards, actions: usize, states: usize) 
     if !pairs.are_known() {
         return rules;
     }
-    for (a, of_action) in pairs.0.chunks_exact(pairs.0.len() / actions).enumerate() {
-        if pairs.are_determined() {
-            for (o, &(reward, _)) in of_action.iter().enumerate().filter(|(_, (reward, _))| reward.is_finite() && *reward != 0.0)
-            {
-                rules.push(RewardRule { action: Some(a), observation: Some(o), reward, ..RewardRule::default() });
-            }
-            continue;
-        }
+    if pairs.are_determined() {
+        let named = pairs.0.iter().filter(|(_, (reward, _))| *reward != 0.0);
+        return named.map(|(ao, &(reward, _))| of_pair(ao.action.index(), ao.observation.index(), reward)).collect();
+    }
+    for a in 0..actions {
         let of_action = a * states..(a + 1) * states;
         let (visits, sums) = (&rewards.rewarded[of_action.clone()], &rewards.sums[of_action]);
         let mean = sums.iter().sum::<f64>() / visits.iter().sum::<f64>().max(1.0);
@@ -330,6 +331,10 @@ fn rules(pairs: &PairRewards, rewards: &Rewards, actions: usize, states: usize) 
         }
     }
     rules
+}
+
+fn of_pair(action: usize, observation: usize, reward: f64) -> RewardRule {
+    RewardRule { action: Some(action), observation: Some(observation), reward, ..RewardRule::default() }
 }
 
 /// The r(s) that minimises Σ_t (r_t − Σ_s b_t(s) r(s))² + λ Σ_s (r(s) − mean)². An expectation

@@ -19,6 +19,9 @@ const SAMPLE: u64 = 1 << 18;
 const STATE_BOUND: f64 = 20.0;
 /// Share of a free state's emissions that is distributed over all symbols before EM begins.
 const SPREAD: f64 = 0.03;
+/// Most pairs of action and observation where emissions depend on both: each has a number for each
+/// state.
+const MOST_PLACES: usize = 1 << 14;
 /// Most entries of T and its counts: 1 GiB.
 const LARGEST: usize = 1 << 27;
 
@@ -103,6 +106,9 @@ impl FirstLook {
             }
             StateLayout::Free | StateLayout::Sensing | StateLayout::Dense => {
                 check_size(states, actions, states.saturating_mul(states))?;
+                if candidate.layout == StateLayout::Sensing {
+                    check_places(alphabet)?;
+                }
                 match candidate.layout {
                     StateLayout::Free => self.free(model, 1, states, seed.stream("clusters")),
                     StateLayout::Sensing => self.free(model, actions, states, seed.stream("clusters")),
@@ -190,16 +196,14 @@ impl FirstLook {
         let mut totals = vec![0.0; sensors * all];
         hard.emissions.iter().for_each(|(&(s, place), n)| totals[place as usize / places * all + s as usize] += n);
         let total = |s: u32, place: usize| totals[place / places * all + s as usize];
-        let of_sensor = |sensor: usize| match sensors {
-            1 => &self.seen.symbols[..],
-            _ => &self.seen.after[sensor * self.seen.symbols.len()..][..self.seen.symbols.len()],
-        };
-        let going_on = |seen: &[f64]| seen.iter().zip(alphabet.observations()).filter(|(_, o)| !o.terminal).map(|(n, _)| n).sum();
-        let going_on: Vec<f64> = (0..sensors).map(of_sensor).map(going_on).map(|n: f64| n.max(f64::MIN_POSITIVE)).collect();
+        let seen: Vec<Vec<f64>> = (0..sensors).map(|sensor| self.seen.by_sensor(sensors, sensor)).collect();
+        let ends = |o: usize| alphabet.observations()[o].terminal;
+        let going_on = |seen: &Vec<f64>| -> f64 { (0..seen.len()).filter(|&o| !ends(o)).map(|o| seen[o]).sum() };
+        let going_on: Vec<f64> = seen.iter().map(|seen| going_on(seen).max(f64::MIN_POSITIVE)).collect();
         let emitted = |s: u32, place: usize| {
             let (sensor, o) = (place / places, place % places);
             let counted = hard.emissions.get(&(s, place as u32)).copied().unwrap_or(0.0) / total(s, place).max(1.0);
-            (1.0 - SPREAD) * counted + SPREAD * of_sensor(sensor)[o] / going_on[sensor]
+            (1.0 - SPREAD) * counted + SPREAD * seen[sensor][o] / going_on[sensor]
         };
         let layout = self.free_layout(alphabet, sensors, states, emitted);
         let spread: Vec<((u32, u32), f64)> = layout
@@ -295,6 +299,19 @@ impl HardCounts {
             before = known.then_some(s);
         }
     }
+}
+
+/// Whether there are few enough pairs of action and observation for emissions that depend on both.
+pub(super) fn may_sense(alphabet: &Alphabet) -> bool {
+    alphabet.actions().len().saturating_mul(alphabet.observations().len()) <= MOST_PLACES
+}
+
+fn check_places(alphabet: &Alphabet) -> Result<()> {
+    if may_sense(alphabet) {
+        return Ok(());
+    }
+    let problem = format!("there are more than {MOST_PLACES} pairs of action and observation");
+    Err(Error::data(problem, "choose another `layout`"))
 }
 
 /// An error if T would not fit in memory.

@@ -1,6 +1,6 @@
 //! Which latent states there are, and the symbols that each can emit.
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::data::{ActionObservation, Alphabet, Observation};
 
@@ -17,24 +17,22 @@ pub(super) struct Seen {
     pub(super) triples: FxHashSet<Triple>,
     /// How often each symbol was seen in training episodes.
     pub(super) symbols: Vec<f64>,
-    /// The same after each action, at index a·symbols + o.
-    pub(super) after: Vec<f64>,
+    /// The same after each action: of (a, o).
+    pub(super) after: FxHashMap<(u32, u32), f64>,
 }
 
 impl Seen {
     /// Nothing yet.
     pub(super) fn new(alphabet: &Alphabet) -> Seen {
-        let symbols = alphabet.observations().len();
-        Seen { symbols: vec![0.0; symbols], after: vec![0.0; alphabet.actions().len() * symbols], ..Seen::default() }
+        Seen { symbols: vec![0.0; alphabet.observations().len()], ..Seen::default() }
     }
 
     /// Counts a step of a training episode. Incomplete observations, which have the indices after
     /// those of symbols, are not counted.
     pub(super) fn count(&mut self, ao: ActionObservation) {
-        let (o, symbols) = (ao.observation.index(), self.symbols.len());
-        if o < symbols {
-            self.symbols[o] += 1.0;
-            self.after[ao.action.index() * symbols + o] += 1.0;
+        if let Some(symbol) = self.symbols.get_mut(ao.observation.index()) {
+            *symbol += 1.0;
+            *self.after.entry((ao.action.0, ao.observation.0)).or_default() += 1.0;
         }
     }
 
@@ -44,12 +42,21 @@ impl Seen {
         self.symbols.iter().map(|n| (n + 0.5) / total).collect()
     }
 
+    /// How often each symbol was seen with a sensor of a layout: after its action, if there are several.
+    pub(super) fn by_sensor(&self, sensors: usize, sensor: usize) -> Vec<f64> {
+        if sensors == 1 {
+            return self.symbols.clone();
+        }
+        let after = |o: u32| self.after.get(&(sensor as u32, o)).copied().unwrap_or(0.0);
+        (0..self.symbols.len() as u32).map(after).collect()
+    }
+
     /// For each place of a layout the share of its symbol, among those after the action of its sensor
     /// if there are several; 0 for incomplete observations.
     pub(super) fn emitted(&self, layout: &Layout) -> Vec<f64> {
         let shares = self.shares();
         let of_action = |sensor: usize| -> Vec<f64> {
-            let seen = &self.after[sensor * shares.len()..][..shares.len()];
+            let seen = self.by_sensor(layout.sensors, sensor);
             let total = 1.0 + seen.iter().sum::<f64>();
             seen.iter().zip(&shares).map(|(n, share)| (n + share) / total).collect()
         };
@@ -134,7 +141,11 @@ impl Layout {
     /// Free states with these active sets for each of the sensors; `None` if there can be no such
     /// states.
     pub(super) fn free_of_sets(active: Vec<Vec<u32>>, sensors: usize) -> Option<Layout> {
-        let states = active.iter().flatten().max()? + 1;
+        // Every state but the start can emit something.
+        let states = active.iter().flatten().max()?.checked_add(1)?;
+        if states as usize > active.iter().map(Vec::len).sum() {
+            return None;
+        }
         let is_ascending = |set: &Vec<u32>| set.is_sorted_by(|x, y| x < y) && !set.is_empty();
         let is_start = |set: &Vec<u32>| set[..] == [START as u32];
         let (start, others) = active.split_last()?;

@@ -3,7 +3,7 @@
 use super::data::Data;
 use super::em::{Share, expect};
 use super::finish::Fitted;
-use super::first_look::{self, FirstLook};
+use super::first_look::{self, FirstLook, may_sense};
 use super::fit::{EmRound, Fit};
 use super::latent::Latent;
 use super::layout::MODES;
@@ -113,6 +113,9 @@ impl<'a> Refinement<'a> {
         }
         if params.layout == StateLayout::Auto && first_look.merged.is_none() {
             waiting.retain(|candidate| candidate.layout != StateLayout::Merged);
+        }
+        if params.layout == StateLayout::Auto && !may_sense(model.alphabet()) {
+            waiting.retain(|candidate| candidate.layout != StateLayout::Sensing);
         }
         let mut params = params.clone();
         if !data.holds_out() {

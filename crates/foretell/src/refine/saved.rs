@@ -72,7 +72,7 @@ impl Refinement<'_> {
     /// Restores the saved state; `file` is named in errors.
     pub(super) fn restore(&mut self, bytes: &[u8], file: &str) -> Result<()> {
         let (header, arrays): (Header, _) = Arrays::open(REFINEMENT, bytes, file)?;
-        let trace = arrays.sized("trace", arrays.f64s("trace")?, 3 * header.trace.len())?;
+        let trace = arrays.sized("trace", arrays.any_f64s("trace")?, 3 * header.trace.len())?;
         let read = |name: &str, fit: &FitHeader| fit.read(name, &arrays, self);
         let leader = header.leader.map(|fit| read("leader", &fit)).transpose()?;
         let fit = header.fit.map(|fit| read("fit", &fit)).transpose()?;
@@ -128,8 +128,11 @@ impl Fit {
 
 impl FitHeader {
     fn read(&self, name: &str, arrays: &Arrays<'_>, refinement: &Refinement<'_>) -> Result<Fit> {
+        if self.gained > self.round {
+            return Err(arrays.damaged("a fit gained in a round that has not been"));
+        }
         let judged = format!("{name}_judged");
-        let judged = arrays.sized(&judged, arrays.f64s(&judged)?, 6)?;
+        let judged = arrays.sized(&judged, arrays.any_f64s(&judged)?, 6)?;
         let latent = |of: &str| Latent::read(&format!("{name}_{of}"), arrays, self.candidate, refinement);
         Ok(Fit {
             candidate: self.candidate,
@@ -196,6 +199,9 @@ impl Latent {
         latent.t = sized("t", latent.t.len())?;
         latent.prior = sized("prior", latent.prior.len())?;
         latent.switches = sized("switches", latent.switches.len())?;
+        if [&latent.t, &latent.prior, &latent.switches].iter().any(|values| values.iter().any(|x| *x < 0.0)) {
+            return Err(arrays.damaged("the parameters of its states are no probabilities"));
+        }
         let emissions = sized("e", latent.emissions.iter().map(Vec::len).sum())?;
         let mut rest = emissions.as_slice();
         for e in &mut latent.emissions {

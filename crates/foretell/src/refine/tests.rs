@@ -59,8 +59,9 @@ const PRIOR_LEFT: f64 = 1e-9;
 
 /// Symbols that were all seen once, in these sequences.
 fn seen(alphabet: &Alphabet, triples: impl IntoIterator<Item = Triple>) -> Seen {
-    let Seen { symbols, after, .. } = Seen::new(alphabet);
-    Seen { triples: triples.into_iter().collect(), symbols: vec![1.0; symbols.len()], after: vec![1.0; after.len()] }
+    let (actions, symbols) = (alphabet.actions().len() as u32, alphabet.observations().len() as u32);
+    let pairs = (0..actions).flat_map(|a| (0..symbols).map(move |o| ((a, o), 1.0)));
+    Seen { triples: triples.into_iter().collect(), symbols: vec![1.0; symbols as usize], after: pairs.collect() }
 }
 
 /// Some emissions of three states that emit both observations, for each sensor; the end state; the

@@ -1,11 +1,12 @@
 //! Files that appear whole or not at all.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::disk::{self, Disk};
 use crate::error::{Error, Result};
 
 /// A file written under a temporary name beside its target, which takes its place in
@@ -15,7 +16,7 @@ use crate::error::{Error, Result};
 pub(crate) struct AtomicFile {
     target: PathBuf,
     temporary: PathBuf,
-    file: BufWriter<File>,
+    file: BufWriter<Disk>,
     committed: bool,
 }
 
@@ -31,12 +32,12 @@ impl AtomicFile {
     /// Puts the finished file in its place.
     pub(crate) fn commit(mut self) -> Result<()> {
         self.file.flush().map_err(Error::io("write", &self.target))?;
-        self.file.get_ref().sync_all().map_err(Error::io("write", &self.target))?;
+        self.file.get_ref().sync().map_err(Error::io("write", &self.target))?;
         if let Ok(replaced) = fs::metadata(&self.target) {
             // Permissions stay as they were; not all file systems have them.
             let _ = fs::set_permissions(&self.temporary, replaced.permissions());
         }
-        fs::rename(&self.temporary, &self.target).map_err(Error::io("create", &self.target))?;
+        disk::rename(&self.temporary, &self.target).map_err(Error::io("create", &self.target))?;
         self.committed = true;
         Ok(())
     }
@@ -79,7 +80,7 @@ fn regular_target(path: &Path) -> io::Result<PathBuf> {
 }
 
 /// A new file in the folder of `target`, under a name no other call or process uses.
-fn temporary_beside(target: &Path) -> io::Result<(PathBuf, File)> {
+fn temporary_beside(target: &Path) -> io::Result<(PathBuf, Disk)> {
     static CALLS: AtomicU64 = AtomicU64::new(0);
     let name = target.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "it has no file name"))?;
     loop {
@@ -88,7 +89,7 @@ fn temporary_beside(target: &Path) -> io::Result<(PathBuf, File)> {
         hidden.push(name);
         hidden.push(format!(".{}-{call}.tmp", process::id()));
         let temporary = target.with_file_name(hidden);
-        match OpenOptions::new().write(true).create_new(true).open(&temporary) {
+        match Disk::create(&temporary) {
             Ok(file) => return Ok((temporary, file)),
             // left by a killed process with the same id
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,

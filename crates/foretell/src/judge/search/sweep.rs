@@ -169,6 +169,7 @@ impl FoldLearner<'_> {
             encoding: None,
             schema: Default::default(),
             digest: Default::default(),
+            note: None,
         };
         ranked.model(d, fold.alphabet.clone(), origin, no_ngram())
     }

@@ -14,13 +14,18 @@ use crate::learn::features::{Features, Side};
 use crate::learn::operators::Operator;
 use crate::learn::pairs::{Entries, PairSums, PerPair, array_size};
 use crate::learn::source::empty_batch;
-use crate::learn::sums::{Accumulator, Counts, Layout, Map, Sums};
+use crate::learn::sums::{Accumulator, Counts, LANES, Layout, LayoutKind, Map, Sums, Wanted};
 use crate::learn::survey::Survey;
-use crate::model::{LearnParams, Model};
+use crate::model::{LearnParams, MOST_COUNT, Model};
 use crate::store;
 use crate::store::tensors::{self, Array, Arrays, Kind};
 
 const MOMENTS: Kind = Kind { name: "set of moments", again: "learn the model again" };
+
+/// Arrays of more numbers than this (256 MiB) are unfolded to at most so many times what a file holds
+/// of them.
+const MOST_UNFOLDED: usize = 1 << 25;
+const MOST_TIMES: usize = 1024;
 
 #[derive(Serialize, Deserialize)]
 struct Header {
@@ -79,7 +84,7 @@ impl Moments {
 
     /// [`Moments::load_kept`] from the bytes of a model file; `file` is named in errors.
     pub fn kept_in(bytes: &[u8], file: &str) -> Result<Option<Moments>> {
-        Model::bytes_within(bytes, file, ARRAY)?.map(|bytes| Moments::from_bytes(&bytes, file)).transpose()
+        Model::bytes_within(bytes, file, ARRAY)?.map(|bytes| Moments::from_bytes(bytes, file)).transpose()
     }
 
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
@@ -139,10 +144,16 @@ impl Moments {
         params.validate().map_err(|e| arrays.damaged(&e.to_string()))?;
         let alphabet = header.alphabet;
         let pairs = pairs_of(&arrays, "pairs", &alphabet)?;
+        if !pairs.is_sorted_by(|x, y| x < y) {
+            return Err(arrays.damaged("its pairs are not in order"));
+        }
         let mut survey = Survey::new(alphabet.clone(), params.ngram_length);
         let counts = arrays.sized("pair_counts", arrays.u64s("pair_counts")?, pairs.len())?;
         survey.counts = pairs.iter().copied().zip(counts).collect();
-        if survey.counts.values().try_fold(0, |sum: u64, n| sum.checked_add(*n)) != Some(header.steps) {
+        // Steps whose observation is missing are of no pair.
+        let sum = survey.counts.values().try_fold(0, |sum: u64, n| sum.checked_add(*n));
+        let known = [header.episodes, header.steps, header.skipped].iter().all(|n| *n <= MOST_COUNT);
+        if !(known && header.overlap.is_within(header.steps) && sum.is_some_and(|sum| sum <= header.steps)) {
             return Err(arrays.damaged("its pairs do not add up to its steps"));
         }
         if header.width == 0 || header.width > MOST_WIDTH {
@@ -150,6 +161,9 @@ impl Moments {
         }
         (survey.episodes, survey.steps, survey.skipped) = (header.episodes, header.steps, header.skipped);
         (survey.longest_truncated, survey.overlap) = (header.longest_truncated, header.overlap);
+        if header.ngram_zeros.len() != survey.counter.levels.len() || header.ngram_zeros.iter().any(|zeros| *zeros > u64::BITS) {
+            return Err(arrays.damaged("its n-gram has other contexts than its parameters say"));
+        }
         for (level, zeros) in survey.counter.levels.iter_mut().zip(header.ngram_zeros) {
             let name = |what: &str| format!("ngram{}.{what}", level.length);
             let contexts = arrays.u64s(&name("contexts"))?;
@@ -164,23 +178,17 @@ impl Moments {
         let mut features = Features::new(&params, &alphabet);
         read_words(&arrays, "tests", &mut features.tests, &alphabet)?;
         read_words(&arrays, "histories", &mut features.histories, &alphabet)?;
-        let mut moments = Moments {
-            rule: CutRule { room: header.room, limit: header.limit },
-            width: header.width,
-            ..Moments::new(&params, alphabet.clone())
-        };
-        moments.sums = Accumulator::new(&features, moments.sums.wanted);
-        read_sums(&arrays, &mut moments.sums, &features)?;
-        moments.kept = match header.kept {
+        let sums = read_sums(&arrays, super::wanted(&params), &features)?;
+        let kept = match header.kept {
             KeptKind::Nothing => OperatorStore::Nothing,
             KeptKind::Pairs => OperatorStore::PerPair(read_pairs(&arrays, &features, &pairs)?),
             KeptKind::Cores => OperatorStore::Wide(Box::new(read_cores(&arrays, &features, &pairs, header.has_factors)?)),
         };
         let mut episodes = empty_batch(params.weighting);
         read_episodes(&arrays, "late", &alphabet, &mut episodes)?;
-        moments.boundary = BoundaryEpisodes { episodes, is_full: header.late_is_full };
-        (moments.survey, moments.features) = (survey, features);
-        Ok(moments)
+        let boundary = BoundaryEpisodes { episodes, is_full: header.late_is_full };
+        let rule = CutRule { room: header.room, limit: header.limit };
+        Ok(Moments { params, survey, features, rule, sums, kept, width: header.width, boundary })
     }
 }
 
@@ -189,7 +197,7 @@ fn numbers(pairs: &[ActionObservation]) -> Vec<u32> {
 }
 
 fn pairs_of(arrays: &Arrays<'_>, name: &str, alphabet: &Alphabet) -> Result<Vec<ActionObservation>> {
-    let pairs: Vec<_> = arrays.u32s(name)?.chunks_exact(2).map(|ao| ActionObservation::new(ao[0], ao[1])).collect();
+    let pairs: Vec<_> = arrays.rows(name, 2)?.chunks_exact(2).map(|ao| ActionObservation::new(ao[0], ao[1])).collect();
     check_pairs(arrays, &pairs, alphabet)?;
     Ok(pairs)
 }
@@ -202,8 +210,18 @@ fn check_pairs(arrays: &Arrays<'_>, pairs: &[ActionObservation], alphabet: &Alph
     }
 }
 
+/// Like [`check_pairs`], for steps whose observation may be missing.
+fn check_steps(arrays: &Arrays<'_>, steps: &[ActionObservation], alphabet: &Alphabet) -> Result<()> {
+    let seen: Vec<_> = steps.iter().filter(|ao| !ao.observation.is_missing()).copied().collect();
+    let actions = alphabet.actions().len();
+    match steps.iter().all(|ao| ao.action.index() < actions) {
+        true => check_pairs(arrays, &seen, alphabet),
+        false => Err(arrays.damaged("its episodes have actions that it does not know")),
+    }
+}
+
 fn read_words(arrays: &Arrays<'_>, name: &str, side: &mut Side, alphabet: &Alphabet) -> Result<()> {
-    let numbers = arrays.u32s(&format!("words.{name}"))?;
+    let numbers = arrays.rows(&format!("words.{name}"), 3)?;
     let mut words = Vocabulary::default();
     for (node, word) in (1..).zip(numbers.chunks_exact(3)) {
         let ao = ActionObservation::new(word[1], word[2]);
@@ -216,10 +234,18 @@ fn read_words(arrays: &Arrays<'_>, name: &str, side: &mut Side, alphabet: &Alpha
     Ok(())
 }
 
-/// Numbers of which many may be zero: as non-zeros with their indices, if that is shorter.
-fn write_numbers(arrays: &mut Vec<Array>, name: &str, values: &[f64]) {
+/// Whether so many of the numbers of an array may be all that a file holds of it: the memory that
+/// reading takes stays within a bound that depends on the size of the file.
+fn may_be_sparse(others: usize, size: usize) -> bool {
+    size <= MOST_UNFOLDED || size / MOST_TIMES <= others
+}
+
+/// `size` numbers of which many may be zero, and all are if there are no values: as non-zeros with
+/// their indices, if that is shorter.
+fn write_numbers(arrays: &mut Vec<Array>, name: &str, values: &[f64], size: usize) {
     let at: Vec<u64> = (0..).zip(values).filter(|(_, x)| x.to_bits() != 0).map(|(i, _)| i).collect();
-    if 2 * at.len() < values.len() {
+    let is_zero = values.is_empty() && size > 0;
+    if is_zero || 2 * at.len() < size && may_be_sparse(at.len(), size) {
         let others: Vec<f64> = at.iter().map(|&i| values[i as usize]).collect();
         arrays.push(Array::u64s(format!("{name}.at"), &at));
         arrays.push(Array::f64s(format!("{name}.values"), &[others.len()], &others));
@@ -228,21 +254,14 @@ fn write_numbers(arrays: &mut Vec<Array>, name: &str, values: &[f64]) {
     }
 }
 
-/// Reads numbers that must all be finite: decompositions of others do not terminate.
-fn finite(arrays: &Arrays<'_>, name: &str) -> Result<Vec<f64>> {
-    let values = arrays.f64s(name)?;
-    match values.iter().all(|x| x.is_finite()) {
-        true => Ok(values),
-        false => Err(arrays.damaged(&format!("array {name} has numbers that are not finite"))),
-    }
-}
-
 fn read_numbers(arrays: &Arrays<'_>, name: &str, size: usize) -> Result<Vec<f64>> {
     if arrays.has(name) {
-        return arrays.sized(name, finite(arrays, name)?, size);
+        return arrays.sized(name, arrays.f64s(name)?, size);
     }
-    let at = arrays.u64s(&format!("{name}.at"))?;
-    let others = arrays.sized(name, finite(arrays, &format!("{name}.values"))?, at.len())?;
+    let (at, others) = numbers_of(arrays, name)?;
+    if !may_be_sparse(at.len(), size) {
+        return Err(arrays.damaged(&format!("array {name} would have {size} numbers, of which the file holds {}", at.len())));
+    }
     let mut values = vec![0.0; size];
     for (i, x) in at.into_iter().zip(others) {
         *values.get_mut(i as usize).ok_or_else(|| arrays.damaged(&format!("{name} points outside its array")))? = x;
@@ -250,11 +269,18 @@ fn read_numbers(arrays: &Arrays<'_>, name: &str, size: usize) -> Result<Vec<f64>
     Ok(values)
 }
 
+/// The non-zeros of an array: where they are, and their values.
+fn numbers_of(arrays: &Arrays<'_>, name: &str) -> Result<(Vec<u64>, Vec<f64>)> {
+    let at = arrays.u64s(&format!("{name}.at"))?;
+    let others = arrays.sized(name, arrays.f64s(&format!("{name}.values"))?, at.len())?;
+    Ok((at, others))
+}
+
 fn write_sums(arrays: &mut Vec<Array>, sums: &Accumulator) {
     let of = |lanes: &[&Sums], arrays: &mut Vec<Array>| {
         for (i, lane) in lanes.iter().enumerate() {
-            for (name, values) in [("th", &lane.th), ("tt", &lane.tt), ("hh", &lane.hh)] {
-                write_numbers(arrays, &format!("sums{i}.{name}"), values);
+            for ((name, values), size) in [("th", &lane.th), ("tt", &lane.tt), ("hh", &lane.hh)].into_iter().zip(lane.sizes()) {
+                write_numbers(arrays, &format!("sums{i}.{name}"), values, size);
             }
         }
     };
@@ -274,30 +300,44 @@ fn write_sums(arrays: &mut Vec<Array>, sums: &Accumulator) {
     }
 }
 
-fn read_sums(arrays: &Arrays<'_>, sums: &mut Accumulator, features: &Features) -> Result<()> {
-    let fill = |i: usize, lane: &mut Sums| -> Result<()> {
-        for (name, values) in [("th", &mut lane.th), ("tt", &mut lane.tt), ("hh", &mut lane.hh)] {
-            *values = read_numbers(arrays, &format!("sums{i}.{name}"), values.len())?;
+/// Nothing is allocated before it is known what the file holds of it.
+fn read_sums(arrays: &Arrays<'_>, wanted: Wanted, features: &Features) -> Result<Accumulator> {
+    let (d_t, d_h) = (features.tests.rows(), features.histories.rows());
+    let layout = match Layout::kind(features) {
+        LayoutKind::Buckets => {
+            Layout::Buckets((0..LANES).map(|i| read_lane(arrays, i, wanted, d_t, d_h)).collect::<Result<_>>()?)
         }
-        Ok(())
+        LayoutKind::Dense => Layout::Dense(read_lane(arrays, 0, wanted, d_t, d_h)?, Default::default()),
+        LayoutKind::Counts => {
+            let th = read_counts(arrays, "th", d_t, d_h)?;
+            Layout::Counts(Counts { th, tt: read_counts(arrays, "tt", d_t, d_t)?, hh: read_counts(arrays, "hh", d_h, d_h)? })
+        }
     };
-    match &mut sums.layout {
-        Layout::Buckets(lanes) => lanes.iter_mut().enumerate().try_for_each(|(i, lane)| fill(i, lane)),
-        Layout::Dense(sums, _) => fill(0, sums),
-        Layout::Counts(counts) => {
-            let (d_t, d_h) = (features.tests.rows(), features.histories.rows());
-            let read = |name: &str, rows: usize, columns: usize| -> Result<Map> {
-                let at = arrays.u32s(&format!("counts.{name}.at"))?;
-                let values = arrays.sized(name, finite(arrays, &format!("counts.{name}.values"))?, at.len() / 2)?;
-                let places = at.chunks_exact(2).map(|at| (at[0], at[1]));
-                if places.clone().any(|(i, j)| i as usize >= rows || j as usize >= columns) {
-                    return Err(arrays.damaged("it counts sequences that it does not contain"));
-                }
-                Ok(places.zip(values).collect())
-            };
-            *counts = Counts { th: read("th", d_t, d_h)?, tt: read("tt", d_t, d_t)?, hh: read("hh", d_h, d_h)? };
-            Ok(())
-        }
+    Ok(Accumulator { wanted, layout })
+}
+
+fn read_lane(arrays: &Arrays<'_>, i: usize, wanted: Wanted, d_t: usize, d_h: usize) -> Result<Sums> {
+    let empty = Sums::empty(d_t, d_h, wanted);
+    let [th, tt, hh] = empty.sizes();
+    let all = [("th", th), ("tt", tt), ("hh", hh)].map(|(name, size)| (format!("sums{i}.{name}"), size));
+    let is_zero = |(name, size): &(String, usize)| match *size {
+        0 => Ok(arrays.f64s(name)?.is_empty()),
+        _ => Ok(!arrays.has(name) && numbers_of(arrays, name)?.0.is_empty()),
+    };
+    if i > 0 && all.iter().map(is_zero).collect::<Result<Vec<bool>>>()?.into_iter().all(|is_zero| is_zero) {
+        return Ok(empty);
+    }
+    let read = |(name, size): &(String, usize)| read_numbers(arrays, name, *size);
+    Ok(Sums::of(d_t, d_h, wanted, [read(&all[0])?, read(&all[1])?, read(&all[2])?]))
+}
+
+fn read_counts(arrays: &Arrays<'_>, name: &str, rows: usize, columns: usize) -> Result<Map> {
+    let at = arrays.rows(&format!("counts.{name}.at"), 2)?;
+    let values = arrays.sized(name, arrays.f64s(&format!("counts.{name}.values"))?, at.len() / 2)?;
+    let places = at.chunks_exact(2).map(|at| (at[0], at[1]));
+    match places.clone().any(|(i, j)| i as usize >= rows || j as usize >= columns) {
+        true => Err(arrays.damaged("it counts sequences that it does not contain")),
+        false => Ok(places.zip(values).collect()),
     }
 }
 
@@ -319,7 +359,7 @@ fn write_pairs(arrays: &mut Vec<Array>, kept: &PerPair, pairs: &[ActionObservati
         start.push(keys.len() as u64);
     }
     if array_size(features).is_some() {
-        return write_numbers(arrays, "pair_sums", &all);
+        return write_numbers(arrays, "pair_sums", &all, all.len());
     }
     arrays.push(Array::u64s("pair_start", &start));
     arrays.push(Array::u64s("pair_keys", &keys));
@@ -327,34 +367,39 @@ fn write_pairs(arrays: &mut Vec<Array>, kept: &PerPair, pairs: &[ActionObservati
 }
 
 fn read_pairs(arrays: &Arrays<'_>, features: &Features, pairs: &[ActionObservation]) -> Result<PerPair> {
-    let mut kept = PerPair::new(features);
-    kept.reserve(features, pairs);
-    let weights = arrays.sized("pair_weights", finite(arrays, "pair_weights")?, pairs.len())?;
-    match array_size(features) {
+    let weights = arrays.sized("pair_weights", arrays.f64s("pair_weights")?, pairs.len())?;
+    let entries = match array_size(features) {
         Some(size) => {
-            let all = read_numbers(arrays, "pair_sums", size * pairs.len())?;
-            for ((sums, values), weight) in kept.sums.iter_mut().zip(all.chunks_exact(size)).zip(weights) {
-                *sums = PairSums { entries: Entries::Array(values.to_vec()), weight };
-            }
+            let all = size.checked_mul(pairs.len()).ok_or_else(|| arrays.damaged("its moments of pairs fit no memory"))?;
+            let all = read_numbers(arrays, "pair_sums", all)?;
+            all.chunks_exact(size).map(|values| Entries::Array(values.to_vec())).collect()
         }
-        None => {
-            let start = arrays.sized("pair_start", arrays.u64s("pair_start")?, pairs.len() + 1)?;
-            let keys = arrays.u64s("pair_keys")?;
-            let values = arrays.sized("pair_values", finite(arrays, "pair_values")?, keys.len())?;
-            for ((sums, range), weight) in kept.sums.iter_mut().zip(start.windows(2)).zip(weights) {
-                let range = range[0] as usize..range[1] as usize;
-                let (Some(keys), Some(values)) = (keys.get(range.clone()), values.get(range)) else {
-                    return Err(arrays.damaged("the moments of pairs point outside their arrays"));
-                };
-                if keys.iter().any(|&key| !crate::learn::pairs::is_within(key, features)) {
-                    return Err(arrays.damaged("the moments of pairs refer to sequences that it does not contain"));
-                }
-                let map: FxHashMap<u64, f64> = keys.iter().copied().zip(values.iter().copied()).collect();
-                *sums = PairSums { entries: Entries::Map(map), weight };
-            }
+        None => read_maps(arrays, features, pairs.len())?,
+    };
+    let sums = entries.into_iter().zip(weights).map(|(entries, weight)| PairSums { entries, weight }).collect();
+    Ok(PerPair::from_sums(features, pairs, sums))
+}
+
+/// The moments of `n` pairs as maps.
+fn read_maps(arrays: &Arrays<'_>, features: &Features, n: usize) -> Result<Vec<Entries>> {
+    let start = arrays.sized("pair_start", arrays.u64s("pair_start")?, n + 1)?;
+    let keys = arrays.u64s("pair_keys")?;
+    let values = arrays.sized("pair_values", arrays.f64s("pair_values")?, keys.len())?;
+    let read = |range: &[u64]| {
+        let range = range[0] as usize..range[1] as usize;
+        let (Some(keys), Some(values)) = (keys.get(range.clone()), values.get(range)) else {
+            return Err(arrays.damaged("the moments of pairs point outside their arrays"));
+        };
+        if keys.iter().any(|&key| !crate::learn::pairs::is_within(key, features)) {
+            return Err(arrays.damaged("the moments of pairs refer to sequences that it does not contain"));
         }
+        let map: FxHashMap<u64, f64> = keys.iter().copied().zip(values.iter().copied()).collect();
+        Ok(Entries::Map(map))
+    };
+    match start.is_sorted() {
+        true => start.windows(2).map(read).collect(),
+        false => Err(arrays.damaged("the moments of pairs are not in order")),
     }
-    Ok(kept)
 }
 
 fn write_matrix(arrays: &mut Vec<Array>, name: &str, matrix: &Mat<f64>) {
@@ -363,7 +408,7 @@ fn write_matrix(arrays: &mut Vec<Array>, name: &str, matrix: &Mat<f64>) {
 }
 
 fn read_matrix(arrays: &Arrays<'_>, name: &str, rows: usize) -> Result<Mat<f64>> {
-    let values = finite(arrays, name)?;
+    let values = arrays.f64s(name)?;
     let columns = values.len().checked_div(rows).unwrap_or(0);
     if rows * columns != values.len() {
         return Err(arrays.damaged(&format!("array {name} has {} values in {rows} rows", values.len())));
@@ -386,9 +431,10 @@ pub(crate) fn write_operators(arrays: &mut Vec<Array>, operators: &[Operator]) {
 
 /// `n` operators with `rows` × `columns` matrices.
 pub(crate) fn read_operators(arrays: &Arrays<'_>, n: usize, rows: usize, columns: usize) -> Result<Vec<Operator>> {
-    let read = |name: &str, size: usize| arrays.sized(name, finite(arrays, name)?, n * size);
-    let (matrices, states) = (read("operators.matrices", rows * columns)?, read("operators.states", rows)?);
-    let (readouts, weights) = (read("operators.readouts", columns)?, read("operators.weights", 1)?);
+    // Sizes beyond any memory fit no array.
+    let read = |name: &str, size: usize| arrays.sized(name, arrays.f64s(name)?, n.saturating_mul(size));
+    let (states, readouts) = (read("operators.states", rows)?, read("operators.readouts", columns)?);
+    let (matrices, weights) = (read("operators.matrices", rows.saturating_mul(columns))?, read("operators.weights", 1)?);
     let operator = |i: usize| Operator {
         matrix: Mat::from_fn(rows, columns, |r, c| matrices[(i * columns + c) * rows + r]),
         state: states[i * rows..(i + 1) * rows].to_vec(),
@@ -433,11 +479,14 @@ fn read_cores(arrays: &Arrays<'_>, features: &Features, pairs: &[ActionObservati
     };
     let wide = Wide { tests: span("tests", &features.tests)?, histories: span("histories", &features.histories)? };
     let (k_t, k_h) = (wide.tests.basis.ncols(), wide.histories.basis.ncols());
+    if k_t == 0 || k_h == 0 || (has_factors && k_t != k_h) {
+        return Err(arrays.damaged(&format!("its bases have {k_t} and {k_h} directions")));
+    }
     let operators = read_operators(arrays, pairs.len(), k_t, k_h)?;
     let factors = has_factors.then(|| -> Result<Factors> {
         Ok(Factors {
-            s: arrays.sized("factors.s", finite(arrays, "factors.s")?, k_t)?,
-            histories: arrays.sized("factors.histories", finite(arrays, "factors.histories")?, features.histories.rows())?,
+            s: arrays.sized("factors.s", arrays.f64s("factors.s")?, k_t)?,
+            histories: arrays.sized("factors.histories", arrays.f64s("factors.histories")?, features.histories.rows())?,
         })
     });
     Ok(WideOperators { factors: factors.transpose()?, wide, operators: pairs.iter().copied().zip(operators).collect() })
@@ -457,9 +506,11 @@ pub(crate) fn write_episodes(arrays: &mut Vec<Array>, name: &str, episodes: &Epi
 /// Adds the episodes written by [`write_episodes`], all of them terminated.
 pub(crate) fn read_episodes(arrays: &Arrays<'_>, name: &str, alphabet: &Alphabet, episodes: &mut Episodes) -> Result<()> {
     let lengths = arrays.u64s(&format!("{name}.lengths"))?;
-    let weights = arrays.sized(name, finite(arrays, &format!("{name}.weights"))?, lengths.len())?;
-    let steps = pairs_of(arrays, &format!("{name}.steps"), alphabet)?;
-    let probabilities = finite(arrays, &format!("{name}.probabilities"))?;
+    let weights = arrays.sized(name, arrays.f64s(&format!("{name}.weights"))?, lengths.len())?;
+    let steps = arrays.rows(&format!("{name}.steps"), 2)?;
+    let steps: Vec<_> = steps.chunks_exact(2).map(|ao| ActionObservation::new(ao[0], ao[1])).collect();
+    check_steps(arrays, &steps, alphabet)?;
+    let probabilities = arrays.f64s(&format!("{name}.probabilities"))?;
     let mut first = 0usize;
     for (length, weight) in lengths.into_iter().zip(weights) {
         let range = first..first.saturating_add(length as usize);
@@ -468,7 +519,11 @@ pub(crate) fn read_episodes(arrays: &Arrays<'_>, name: &str, alphabet: &Alphabet
         let steps = steps.get(range).ok_or_else(|| arrays.damaged("its episodes are longer than their steps"))?;
         episodes.push_episode(crate::data::Episode { steps, end: End::Terminated, weight, probabilities });
     }
-    match episodes.probabilities().is_empty() || episodes.probabilities().len() == episodes.steps().len() {
+    let kept = episodes.probabilities();
+    if first != steps.len() || !probabilities.iter().all(|p| *p > 0.0) {
+        return Err(arrays.damaged("its episodes do not fit their steps and the probabilities of actions"));
+    }
+    match kept.len() == if episodes.has_probabilities() { steps.len() } else { 0 } {
         true => Ok(()),
         false => Err(arrays.damaged("some of its episodes lack the probabilities of actions")),
     }
