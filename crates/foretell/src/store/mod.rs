@@ -9,3 +9,5 @@ pub use checkpoint::{Checkpoint, digest, digest_of};
 pub(crate) use file::AtomicFile;
 pub use file::write;
 pub use tensors::Stamp;
+
+pub use crate::temporary::{file_behind, remove_abandoned, remove_unfinished};
