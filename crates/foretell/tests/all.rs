@@ -10,6 +10,7 @@ mod dp;
 mod ensemble;
 mod exact;
 mod imports;
+mod limits;
 mod logs;
 mod messy_tables;
 mod migration;
