@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from foretell._html import count, table
 from foretell._logs import Logs
-from foretell._policy import Policy
+
+if TYPE_CHECKING:  # which imports this module
+    from foretell._policy import Policy
 
 
 @dataclass(frozen=True)
