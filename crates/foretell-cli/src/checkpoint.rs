@@ -7,6 +7,7 @@ use foretell::Checkpoint;
 use serde::Serialize;
 
 use crate::input::LogArgs;
+use crate::{interrupt, report};
 
 /// Where progress is saved, and how often.
 #[derive(clap::Args)]
@@ -44,6 +45,7 @@ impl CheckpointArgs {
     /// The checkpoint, if requested. `work` returns everything that the result depends on.
     pub fn open<W: Serialize>(&self, work: impl FnOnce() -> foretell::Result<W>) -> foretell::Result<Option<Checkpoint>> {
         let Some(folder) = &self.checkpoint else { return Ok(None) };
+        interrupt::clean_up_in(folder);
         let every = Duration::from_secs(self.checkpoint_every.into());
         let mut last = Instant::now();
         let due = move || {
@@ -64,7 +66,7 @@ pub fn finish(checkpoint: Option<Checkpoint>) -> anyhow::Result<()> {
 
 /// Reports that work resumes, and from where.
 pub fn report_resumed(folder: &Path, done: &str) {
-    eprintln!("resuming from {}: {done}", folder.display());
+    report::complain(format!("resuming from {}: {done}", folder.display()));
 }
 
 /// Reports if work resumes from the checkpoint, and returns it.

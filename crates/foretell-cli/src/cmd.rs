@@ -66,6 +66,11 @@ pub struct RecipeArgs {
 }
 
 impl RecipeArgs {
+    /// The file of parameters.
+    pub fn files(&self) -> Vec<PathBuf> {
+        self.config.iter().cloned().collect()
+    }
+
     /// The preset with all overrides.
     pub fn params(&self) -> anyhow::Result<LearnParams> {
         let mut params = self.preset.learning();

@@ -4,14 +4,15 @@ use std::collections::HashSet;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{env, process};
 
 use anyhow::Context;
 use foretell::log::{Guess, OnBadEpisode, ReadOptions, expand};
-use foretell::{Error, Logs, Model, Plan, Schema};
+use foretell::{Error, Logs, Model, Plan, Schema, store};
 use tempfile::NamedTempFile;
 
-use crate::progress;
 use crate::schema::{SchemaArgs, flags};
+use crate::{interrupt, progress};
 
 /// Bytes of standard input that are read at once.
 const CHUNK: usize = 1 << 18;
@@ -82,13 +83,9 @@ impl LogArgs {
         LogArgs { logs, skip_bad_episodes: false, schema }
     }
 
-    /// Refuses to overwrite one of the logs.
-    pub fn refuse_as_output(&self, output: &Path) -> anyhow::Result<()> {
-        let same = |log: &&PathBuf| log.canonicalize().is_ok_and(|log| output.canonicalize().is_ok_and(|out| out == log));
-        match self.paths()?.iter().find(same) {
-            Some(log) => anyhow::bail!("{} is one of the logs and would be overwritten; name another output", log.display()),
-            None => Ok(()),
-        }
+    /// The files that are read: the logs, and what is said of their columns.
+    pub fn files(&self) -> anyhow::Result<Vec<PathBuf>> {
+        Ok(self.paths()?.into_iter().chain(self.schema.file()).collect())
     }
 
     /// The logs as the user named them.
@@ -159,7 +156,7 @@ impl LogArgs {
             if spool.is_some() {
                 anyhow::bail!("standard input (-) is given more than once; give it once");
             }
-            let mut file = tempfile::Builder::new().prefix("stdin").tempfile().map_err(|e| cannot_store(&e))?;
+            let mut file = temporary().map_err(|e| cannot_store(&e))?;
             copy(&mut io::stdin().lock(), &mut file)?;
             *path = file.path().to_path_buf();
             spool = Some(file);
@@ -198,6 +195,25 @@ pub fn refuse_twice(paths: &[PathBuf]) -> anyhow::Result<()> {
     }
 }
 
+/// A file for standard input that only this user can read. What killed processes left of theirs is
+/// removed.
+fn temporary() -> io::Result<NamedTempFile> {
+    let target = env::temp_dir().join("foretell-stdin");
+    store::remove_abandoned(&target);
+    interrupt::clean_up_in(&env::temp_dir());
+    for call in 0.. {
+        let name = format!(".foretell-stdin.{}-{call}", process::id());
+        match tempfile::Builder::new().prefix(&name).suffix(".tmp").rand_bytes(0).tempfile() {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            file => {
+                // On a file system without locks nobody removes it.
+                return file.inspect(|file| file.as_file().try_lock().unwrap_or_default());
+            }
+        }
+    }
+    unreachable!("names are numbered without end")
+}
+
 fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
@@ -218,7 +234,7 @@ fn copy(input: &mut impl Read, file: &mut impl Write) -> anyhow::Result<()> {
 }
 
 fn cannot_store(error: &io::Error) -> anyhow::Error {
-    let folder = std::env::temp_dir();
+    let folder = env::temp_dir();
     anyhow::anyhow!(
         "cannot store standard input in the temporary folder {}: {}; set TMPDIR to a folder with enough space, or give files",
         folder.display(),

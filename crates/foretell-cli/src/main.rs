@@ -8,6 +8,7 @@ mod cmd;
 mod config;
 mod game;
 mod input;
+mod interrupt;
 mod output;
 mod page;
 mod plot;
@@ -18,6 +19,7 @@ mod schema;
 mod screen;
 mod show;
 
+use std::io::{Write, stdout};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -31,7 +33,7 @@ struct Cli {
     #[command(subcommand)]
     verb: Verb,
     /// Number of threads; results do not depend on it [default: all cores]
-    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(foretell::limits::THREADS)))]
     threads: Option<u16>,
     /// Show no progress
     #[arg(short, long, global = true)]
@@ -115,7 +117,11 @@ fn run(cli: Cli) -> anyhow::Result<()> {
 fn main() -> ExitCode {
     let command = command();
     let matches = command.clone().get_matches();
-    match run(Cli::from_arg_matches(&matches).unwrap_or_else(|e| e.exit())) {
+    interrupt::watch();
+    quieten_decoders();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
+    let ran = standard_output().and_then(|()| run(cli)).and_then(|()| Ok(stdout().flush()?));
+    match ran {
         Ok(()) => ExitCode::SUCCESS,
         // The reader of our output has closed the pipe, as `head` does.
         Err(e) if is_broken_pipe(&e) => ExitCode::SUCCESS,
@@ -123,9 +129,48 @@ fn main() -> ExitCode {
             let subcommand = matches.subcommand_name().and_then(|name| command.find_subcommand(name));
             let is_flag =
                 |name: &str| subcommand.is_some_and(|verb| verb.get_arguments().any(|arg| arg.get_long() == Some(name)));
-            eprintln!("error: {}", message(&e, &is_flag));
+            report::complain(format!("error: {}", message(&e, &is_flag)));
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Damaged files are reported as errors; what made their decoders panic helps nobody.
+fn quieten_decoders() {
+    let say = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !foretell::log::is_decoding() {
+            say(panic);
+        }
+    }));
+}
+
+/// Fails if nobody can see what is printed.
+fn standard_output() -> anyhow::Result<()> {
+    match closed::WAS_CLOSED.load(std::sync::atomic::Ordering::Relaxed) {
+        true => Err(anyhow::anyhow!("standard output is closed; send it to a file, or to /dev/null")),
+        false => Ok(()),
+    }
+}
+
+/// Whether standard output was closed when the program began. Rust opens /dev/null in its place before
+/// `main`, so it is found out before that.
+mod closed {
+    use std::sync::atomic::AtomicBool;
+
+    pub static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
+
+    #[cfg(target_os = "linux")]
+    #[used]
+    // SAFETY: the loader calls the functions in this section, and `look` needs nothing of the runtime.
+    #[unsafe(link_section = ".init_array")]
+    static LOOK: extern "C" fn() = look;
+
+    #[cfg(target_os = "linux")]
+    extern "C" fn look() {
+        let exists = |path: &str| std::path::Path::new(path).exists();
+        let is_open = std::fs::symlink_metadata("/proc/self/fd/1").is_ok();
+        WAS_CLOSED.store(!is_open && exists("/proc/self/fd"), std::sync::atomic::Ordering::Relaxed);
     }
 }
 

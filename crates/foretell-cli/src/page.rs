@@ -148,6 +148,7 @@ fn text(text: &str) -> String {
         '<' => "&lt;".to_string(),
         '>' => "&gt;".to_string(),
         '"' => "&quot;".to_string(),
+        c if turns(c) => c.escape_unicode().to_string(),
         c => c.to_string(),
     };
     unbroken(text).chars().map(escaped).collect()
@@ -158,9 +159,19 @@ fn unbroken(text: &str) -> String {
     text.replace('\u{2009}', "\u{202f}").replace(" %", "\u{a0}%")
 }
 
-/// JSON that cannot be parsed as HTML: these characters occur in strings only.
+/// Whether a character changes the order in which those after it are shown, also outside its name.
+fn turns(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// JSON that cannot be parsed as HTML, and turns no text: these characters occur in strings only.
 fn script(json: &str) -> String {
-    json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
+    let escaped = |c: char| match c {
+        '<' | '>' | '&' => format!("\\u{:04x}", u32::from(c)),
+        c if turns(c) => format!("\\{}", c.escape_unicode()),
+        c => c.to_string(),
+    };
+    json.chars().map(escaped).collect()
 }
 
 #[cfg(test)]
@@ -172,7 +183,7 @@ mod tests {
         Page {
             kind: Kind::Model,
             title: "<script>alert(1)</script>".into(),
-            about: vec!["a \"b\"".into()],
+            about: vec!["a \"b\" \u{202e}c".into()],
             headlines: vec![headline],
             warnings: vec![],
             earned: None,

@@ -12,7 +12,7 @@ use foretell::{FitProgress, Pass, Progress, Selecting};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::checkpoint::report_resumed;
-use crate::report::{count, plural};
+use crate::report::{complain, count, plural};
 
 /// Time between two lines of progress; shorter work has none.
 const EVERY: Duration = Duration::from_secs(30);
@@ -27,8 +27,7 @@ pub fn silence() {
 /// Tells something that is no result on standard error, unless progress is hidden.
 pub fn note(text: &str) {
     if !QUIET.load(Ordering::Relaxed) {
-        // Whoever closed standard error does not want to know.
-        let _ = writeln!(stderr(), "note: {text}");
+        complain(format!("note: {text}"));
     }
 }
 

@@ -3,18 +3,19 @@
 use std::io::{self, Write};
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use foretell::data::escaped;
 use serde::Serialize;
 
 /// A plain table: names to the left, columns of numbers to the right.
 pub fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(header);
+    table.set_header(header.iter().map(|cell| escaped(cell)));
     // The first column names the row, also where the names are numbers.
     let mut right: Vec<bool> = (0..header.len()).map(|i| i > 0).collect();
     for row in rows {
         right.iter_mut().zip(&row).for_each(|(right, cell)| *right &= is_number(cell));
-        table.add_row(row);
+        table.add_row(row.iter().map(|cell| escaped(cell)));
     }
     for (i, right) in right.into_iter().enumerate() {
         if let (true, Some(column)) = (right, table.column_mut(i)) {
@@ -90,9 +91,22 @@ pub fn ranked(values: &[f64]) -> Vec<(usize, f64)> {
     ranked
 }
 
-/// Writes a line of text to standard output.
+/// Writes text to standard output. What names hold cannot move the cursor or change colours.
 pub fn say(text: impl AsRef<str>) -> io::Result<()> {
-    writeln!(io::stdout().lock(), "{}", text.as_ref())
+    let lines: Vec<_> = text.as_ref().split('\n').map(harmless).collect();
+    writeln!(io::stdout().lock(), "{}", lines.join("\n"))
+}
+
+/// Writes a line to standard error. Whoever closed it, or has no more room for it, does not want to
+/// know.
+pub fn complain(text: impl AsRef<str>) {
+    let _ = writeln!(io::stderr(), "{}", harmless(text.as_ref()));
+}
+
+/// A line of text with its control characters escaped.
+fn harmless(line: &str) -> String {
+    let of_char = |c: char| escaped(c.encode_utf8(&mut [0; 4])).into_owned();
+    line.chars().map(|c| if c == '\\' { c.to_string() } else { of_char(c) }).collect()
 }
 
 /// Writes a value to standard output as JSON.
@@ -112,6 +126,13 @@ mod tests {
         let rows = [["a", "1", "open"], ["b", "1\u{2009}000", "...."]].map(|row| row.map(String::from).to_vec());
         let text = table(&["key", "steps", "view"], rows);
         assert_eq!(text, "  key  steps  view\n  a        1  open\n  b    1\u{2009}000  ....");
+    }
+
+    #[test]
+    fn names_do_not_command_the_terminal() {
+        assert_eq!(harmless("a\u{1b}[2Jb\\n\u{202e}c\nd"), r"a\u{1b}[2Jb\n\u{202e}c\nd");
+        let text = table(&["name"], [vec!["two\nlines\u{7}".to_string()]]);
+        assert_eq!(text, "  name\n  two\\nlines\\u{7}");
     }
 
     #[test]

@@ -82,6 +82,11 @@ pub struct SchemaArgs {
 }
 
 impl SchemaArgs {
+    /// The file of the schema.
+    pub fn file(&self) -> Option<PathBuf> {
+        self.schema.clone()
+    }
+
     /// The schema of file and flags.
     pub fn schema(&self) -> anyhow::Result<Schema> {
         let mut schema = self.schema.as_ref().map(read).transpose()?.unwrap_or_default();

@@ -176,3 +176,58 @@ fn a_checkpoint_of_other_work_is_refused_and_stays() {
     assert_eq!(folder.read("other/work.json"), theirs.as_bytes());
     assert!(!folder.path("refined.safetensors").exists());
 }
+
+/// Commands that are killed without a checkpoint, and what they write.
+const WRITERS: [(&str, &str); 7] = [
+    ("sample tiger --episodes 3000 --seed 5 -o OUT", "OUT.csv"),
+    ("learn walks.csv --mix 0 --rank 8 --test-dim 64 --history-dim 64 -o OUT", "OUT.safetensors"),
+    ("update OUT heldout.csv -o OUT", "kept.safetensors"),
+    ("merge kept.safetensors other.safetensors -o OUT", "OUT.safetensors"),
+    ("refine model.safetensors walks.csv --em-rounds 2 --states 20 -o OUT", "OUT.safetensors"),
+    ("plan model.safetensors walks.csv --rounds 3 --trees 4 -o OUT", "OUT.safetensors"),
+    ("agent tiger --episodes 10 --rounds 2 --test-episodes 10 -o OUT", "OUT.safetensors"),
+];
+/// How often each is killed; FORETELL_KILLS asks for more.
+const FEW_KILLS: usize = 4;
+
+#[test]
+fn an_output_is_whole_or_old_whenever_its_command_is_killed() {
+    let kills = std::env::var("FORETELL_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(FEW_KILLS);
+    let folder = Folder::with_model();
+    for (logs, model) in [("walks.csv", "kept.safetensors"), ("heldout.csv", "other.safetensors")] {
+        folder.ok(&[&["learn", logs, "-o", model, "--keep-moments=exact"], &SMALL[..]].concat());
+    }
+    let mut rng = Seed(11).rng();
+    for (line, name) in WRITERS {
+        let is_in_place = folder.path(name).exists();
+        let old = if is_in_place { folder.read(name) } else { OLD.to_vec() };
+        let line = line.replace("OUT", name);
+        let command: Vec<&str> = line.split(' ').collect();
+        folder.write(name, &old);
+        let started = Instant::now();
+        let ran = folder.run(&command, b"");
+        assert_eq!(ran.code, 0, "{line}: {}", ran.err);
+        let (new, takes) = (folder.read(name), started.elapsed());
+        let mut killed = 0;
+        while killed < kills {
+            folder.write(name, &old);
+            let mut child = folder.spawn(&command);
+            sleep(takes.mul_f64(1.1 * rng.uniform()));
+            killed += usize::from(child.try_wait().unwrap().is_none());
+            child.kill().unwrap();
+            child.wait_with_output().unwrap();
+            let found = folder.read(name);
+            assert!(found == old || found == new, "{line}: {name} is neither old nor whole");
+        }
+        folder.write(name, &old);
+        assert_eq!(folder.run(&command, b"").code, 0);
+        assert!(folder.read(name) == new, "{line}");
+        let left: Vec<String> = folder.names().into_iter().filter(|file| file.ends_with(".tmp")).collect();
+        assert_eq!(left, [""; 0], "{line} left something");
+        if is_in_place {
+            folder.write(name, &old);
+        } else {
+            fs::remove_file(folder.path(name)).unwrap();
+        }
+    }
+}

@@ -67,7 +67,10 @@ pub fn write(folder: &Path, name: &str, csv: &str, table: &str, manifest: &Value
 /// Draws `NAME.svg` and `NAME.png` into a folder.
 pub fn draw(folder: &Path, name: &str, figures: &[Figure]) -> anyhow::Result<()> {
     fs::create_dir_all(folder)?;
-    ["svg", "png"].iter().try_for_each(|kind| foretell_plots::save(figures, &folder.join(format!("{name}.{kind}"))))
+    ["svg", "png"].iter().try_for_each(|kind| {
+        let path = folder.join(format!("{name}.{kind}"));
+        Ok(foretell::store::write(&path, &foretell_plots::drawn(figures, &path)?)?)
+    })
 }
 
 /// The machine that runs the experiment.

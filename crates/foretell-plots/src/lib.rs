@@ -1,14 +1,14 @@
 //! Plots: lines and bars with 95 % intervals, one or several side by side, as SVG or PNG.
 //!
 //! ```
-//! use foretell_plots::{Axis, Chart, Line, Look, Point, save};
+//! use foretell_plots::{Axis, Chart, Line, Look, Point, drawn};
 //!
 //! let points = (1..=5).map(|n| Point { x: n as f64, y: -(n as f64), half: 0.1 }).collect();
 //! let line = Line { name: "model".into(), points, look: Look::Line };
 //! let (x, y) = (Axis::new("horizon"), Axis::new("nats"));
 //! let chart = Chart { title: "Likelihood".into(), x, y, lines: vec![line], marks: vec![] };
-//! let folder = tempfile::tempdir()?;
-//! save(&[chart.into()], &folder.path().join("likelihood.svg"))?;
+//! let picture = drawn(&[chart.into()], "likelihood.svg".as_ref())?;
+//! assert!(picture.starts_with(b"<svg"));
 //! # Ok::<(), anyhow::Error>(())
 //! ```
 
@@ -19,6 +19,8 @@ mod chart;
 use std::path::Path;
 
 use anyhow::anyhow;
+use image::codecs::png::PngEncoder;
+use image::{ColorType, ImageEncoder};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::{FontStyle, register_font};
@@ -164,28 +166,26 @@ fn kind(path: &Path) -> anyhow::Result<Kind> {
     }
 }
 
-/// Draws figures side by side and writes the file atomically.
-pub fn save(figures: &[Figure], path: &Path) -> anyhow::Result<()> {
-    let kind = kind(path)?;
+/// A picture of figures side by side, in the format of a file name that ends in .svg or .png.
+pub fn drawn(figures: &[Figure], name: &Path) -> anyhow::Result<Vec<u8>> {
+    let kind = kind(name)?;
     let font = epaint_default_fonts::UBUNTU_LIGHT;
     register_font("sans-serif", FontStyle::Normal, font).map_err(|_| anyhow!("the built-in font is damaged"))?;
     let size = if figures.len() > 1 { (NARROW * figures.len() as u32, SIZE.1) } else { SIZE };
-    let suffix = match kind {
-        Kind::Svg => ".svg",
-        Kind::Png => ".png",
-    };
-    let cannot = |e: std::io::Error| anyhow!("cannot write {}: {}", path.display(), e.kind());
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let file = tempfile::Builder::new().prefix(".plot").suffix(suffix).tempfile_in(folder).map_err(cannot)?;
     match kind {
-        Kind::Svg => draw(figures, &SVGBackend::new(file.path(), size).into_drawing_area())?,
-        Kind::Png => draw(figures, &BitMapBackend::new(file.path(), size).into_drawing_area())?,
+        Kind::Svg => {
+            let mut text = String::new();
+            draw(figures, &SVGBackend::with_string(&mut text, size).into_drawing_area())?;
+            Ok(text.into_bytes())
+        }
+        Kind::Png => {
+            let mut pixels = vec![0; (size.0 * size.1) as usize * 3];
+            draw(figures, &BitMapBackend::with_buffer(&mut pixels, size).into_drawing_area())?;
+            let mut bytes = Vec::new();
+            PngEncoder::new(&mut bytes).write_image(&pixels, size.0, size.1, ColorType::Rgb8)?;
+            Ok(bytes)
+        }
     }
-    // Temporary files are private by default; a plot gets the permissions of any new file.
-    #[cfg(unix)]
-    std::fs::set_permissions(file.path(), std::os::unix::fs::PermissionsExt::from_mode(0o644)).map_err(cannot)?;
-    file.persist(path).map_err(|e| cannot(e.error))?;
-    Ok(())
 }
 
 type Area<B> = DrawingArea<B, Shift>;
@@ -224,7 +224,6 @@ mod tests {
 
     #[test]
     fn pictures_are_drawn_or_refused() {
-        let folder = tempfile::tempdir().unwrap();
         let points = vec![Point { x: 1.0, y: 0.1, half: 0.01 }, Point { x: 2.0, y: f64::NAN, half: 0.0 }];
         let line = |look| Line { name: "a <b> & c".into(), points: points.clone(), look };
         let lines = [Look::Line, Look::Dashed, Look::Dots].map(line).to_vec();
@@ -240,16 +239,15 @@ mod tests {
         };
         let nothing = Chart { lines: vec![], marks: vec![], ..chart.clone() };
         for name in ["a.svg", "a.png"] {
-            let path = folder.path().join(name);
-            save(&[chart.clone().into(), bars.clone().into(), log.clone().into(), nothing.clone().into()], &path).unwrap();
-            let bytes = std::fs::read(&path).unwrap();
+            let figures = [chart.clone().into(), bars.clone().into(), log.clone().into(), nothing.clone().into()];
+            let bytes = drawn(&figures, name.as_ref()).unwrap();
             assert!(bytes.len() > 2000);
             if name.ends_with("svg") {
                 let text = String::from_utf8(bytes).unwrap();
                 assert!(text.contains("a &lt;b&gt; &amp; c") && !text.contains("NaN") && !text.contains("inf"));
             }
         }
-        let said = save(&[], &folder.path().join("a.jpg")).unwrap_err().to_string();
+        let said = drawn(&[], "a.jpg".as_ref()).unwrap_err().to_string();
         assert!(said.ends_with("the name must end in .svg or .png"), "{said}");
     }
 }

@@ -128,6 +128,7 @@ pub fn update(
     logs: &Bound<'_, Logs>,
     memory: usize,
     compress: bool,
+    again: bool,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Model> {
     let moments = moments_of(model.get())?;
@@ -137,13 +138,18 @@ pub fn update(
         let mut tell = |progress| tell_learning(task, progress);
         let learner = Learner::new(moments.params()).keep(keep).memory(memory).progress(&mut tell);
         let learned = learner.update((*moments).clone(), &logs)?;
-        let more = learned.digest.clone().map_or_else(|| logs.digest(), Ok)?;
+        let known = &old.origin().digest;
+        let mut more = learned.digest.clone().map_or_else(|| logs.digest(), Ok)?;
+        match again {
+            true => more = more.without(known),
+            false => known.refuse_again(&more)?,
+        }
         Ok(Model::of(learned.model.continuing(&old, &more), learned.moments))
     })
 }
 
 #[pyfunction]
-pub fn merge(py: Python<'_>, models: Vec<Bound<'_, Model>>) -> PyResult<Model> {
+pub fn merge(py: Python<'_>, models: Vec<Bound<'_, Model>>, again: bool) -> PyResult<Model> {
     let all = models.iter().map(|model| moments_of(model.get())).collect::<PyResult<Vec<_>>>()?;
     let Some((first, others)) = all.split_first() else {
         return Err(PyValueError::new_err("merge needs at least one model; give the models as arguments"));
@@ -151,11 +157,20 @@ pub fn merge(py: Python<'_>, models: Vec<Bound<'_, Model>>) -> PyResult<Model> {
     let old: Vec<_> = models.iter().map(|model| model.get().model.clone()).collect();
     let (mut moments, others): (Moments, Vec<_>) = ((**first).clone(), others.to_vec());
     task::run(py, None, move |_| {
+        let mut digest = Digest::default();
+        for model in &old {
+            let own = &model.origin().digest;
+            match again {
+                true => digest.merge(&own.without(&digest)),
+                false => {
+                    digest.refuse_again(own)?;
+                    digest.merge(own);
+                }
+            }
+        }
         for other in others {
             moments.merge((*other).clone())?;
         }
-        let mut digest = Digest::default();
-        old.iter().for_each(|model| digest.merge(&model.origin().digest));
         Ok(Model::of(moments.model()?.continuing(&old[0], &digest), Some(moments)))
     })
 }

@@ -18,6 +18,16 @@ mod task;
 
 use pyo3::prelude::*;
 
+/// Damaged files raise an error; what made their decoders panic helps nobody.
+fn quieten_decoders() {
+    let say = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !foretell::log::is_decoding() {
+            say(panic);
+        }
+    }));
+}
+
 /// The library for the package `foretell`, which documents it.
 #[pymodule]
 mod _native {
@@ -45,6 +55,7 @@ mod _native {
 
     #[pymodule_init]
     fn version(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        super::quieten_decoders();
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -2,14 +2,17 @@
 
 use std::any::Any;
 use std::panic::{self, AssertUnwindSafe};
+use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use foretell::Error;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::error::raised;
 
@@ -64,7 +67,7 @@ pub fn run<R: Send + 'static>(
     let receiver = Mutex::new(receiver);
     let worker = task.clone();
     thread::spawn(move || {
-        let result = panic::catch_unwind(AssertUnwindSafe(|| work(&worker)));
+        let result = panic::catch_unwind(AssertUnwindSafe(|| pool()?.install(|| work(&worker))));
         let _ = sender.send(result); // the receiver is gone if the call was stopped
     });
     let report = || -> PyResult<()> {
@@ -86,6 +89,21 @@ pub fn run<R: Send + 'static>(
                     "the worker thread ended without a result; please report this as a bug of foretell",
                 ));
             }
+        }
+    }
+}
+
+/// The threads of this process. None survives a fork, and a child that waited for those of its parent
+/// would wait for ever: it starts its own.
+fn pool() -> foretell::Result<&'static ThreadPool> {
+    static POOL: Mutex<Option<(u32, &'static ThreadPool)>> = Mutex::new(None);
+    let mut pool = POOL.lock().unwrap_or_else(PoisonError::into_inner);
+    match *pool {
+        Some((process, threads)) if process == process::id() => Ok(threads),
+        _ => {
+            let threads = ThreadPoolBuilder::new().build();
+            let threads = threads.map_err(|e| Error::data(format!("no threads can be started ({e})"), "stop other programs"))?;
+            Ok(pool.insert((process::id(), Box::leak(Box::new(threads)))).1)
         }
     }
 }

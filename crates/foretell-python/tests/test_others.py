@@ -1,10 +1,13 @@
 """With other packages: scikit-learn, Gymnasium, Minari, matplotlib; and discretisers."""
 
 import json
+import os
 import pickle
+import signal
 import subprocess
 import sys
 import textwrap
+import time
 import warnings
 
 import gymnasium
@@ -459,3 +462,28 @@ def test_plots():
     policy = ft.plan(model, logs, discount=0.95)
     axes = ft.plot.returns({"ours": ft.evaluate(policy, "tiger", episodes=100)}, discounted=True)
     assert len(axes.patches) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_forked_child_learns_with_threads_of_its_own():
+    logs = ft.sample("tiger", episodes=200, seed=1)
+    expected = ft.learn(logs, mix=0, rank=3).predict(action="listen")
+    read, write = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a process with threads is forked
+        child = os.fork()
+    if child == 0:
+        try:
+            found = ft.learn(logs, mix=0, rank=3).predict(action="listen")
+            os.write(write, b"same" if found == expected else b"other")
+        finally:
+            os._exit(0)
+    os.close(write)
+    deadline = time.monotonic() + 60
+    while os.waitpid(child, os.WNOHANG) == (0, 0):
+        if time.monotonic() > deadline:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            pytest.fail("the child waits for threads that it does not have")
+        time.sleep(0.01)
+    assert os.read(read, 10) == b"same"

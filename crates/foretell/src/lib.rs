@@ -47,8 +47,10 @@
 mod error;
 mod rng;
 mod parameters;
+pub mod limits;
 mod stop;
 mod math;
+mod temporary;
 pub mod store;
 pub mod data;
 pub mod encode;

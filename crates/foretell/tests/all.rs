@@ -12,6 +12,7 @@ mod exact;
 mod files;
 mod imports;
 mod inputs;
+mod limits;
 mod logs;
 mod messy_tables;
 mod migration;

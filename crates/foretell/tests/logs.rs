@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use foretell::log::MISSING;
-use foretell::{About, Alphabet, End, Logs, OnBadEpisode, ReadOptions, Summary, Trajectory, Writer};
+use foretell::{About, Alphabet, End, Logs, OnBadEpisode, ReadOptions, Summary, Trajectory, Writer, limits};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -77,7 +77,8 @@ fn name() -> impl Strategy<Value = String> {
 fn step() -> impl Strategy<Value = Step> {
     let reward =
         prop::option::of(prop_oneof![Just(0.0), Just(-0.0), -1e3..1e3, prop::num::f64::NORMAL, prop::num::f64::SUBNORMAL]);
-    let probability = prop_oneof![Just(1.0), 1e-300..=1.0];
+    let reward = reward.prop_map(|reward| reward.map(|r| r % limits::REWARD));
+    let probability = prop_oneof![Just(1.0), limits::PROBABILITY..=1.0];
     (name(), name(), reward, probability)
 }
 

@@ -65,10 +65,9 @@ pub struct Args {
 
 pub fn run(args: Args) -> anyhow::Result<()> {
     let domain = domains::get(&args.domain)?;
-    for path in args.output.iter().chain(&args.plot) {
-        output::check(path)?;
-    }
     args.plot.as_deref().map_or(Ok(()), foretell_plots::check_name)?;
+    let inputs: Vec<PathBuf> = args.sampling_policy.iter().cloned().chain([PathBuf::from(&args.domain)]).collect();
+    output::check(args.output.iter().chain(&args.plot), &inputs)?;
     let guide = args.sampling_policy.as_ref().map(crate::input::policy).transpose()?;
     let started = Instant::now();
     let (learning, planning) = match args.preset {
@@ -115,7 +114,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         if stderr().is_terminal() {
             let value = round.fitted.map_or(f64::NAN, |fitted| fitted.start_value);
             let episodes = report::plural(round.episodes as u64, "episode");
-            eprintln!("round {} of {rounds}: {episodes} sampled, estimated value {value:.3}", round.number);
+            report::complain(format!("round {} of {rounds}: {episodes} sampled, estimated value {value:.3}", round.number));
         }
     }
     let plan = agent.plan().expect("an agent has at least one round");
@@ -152,7 +151,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     };
     if let Some(path) = &args.plot {
         let title = format!("Returns of policies in {}", domain.name);
-        foretell_plots::save(&[plot::returns(&title, &report.policies, report.discounted_bound)], path)?;
+        output::plot(&[plot::returns(&title, &report.policies, report.discounted_bound)], path)?;
     }
     if args.json { report::json(&report) } else { show(&report, &args) }?;
     checkpoint::finish(checkpoint)

@@ -32,8 +32,7 @@ pub struct Args {
 pub fn run(args: Args) -> anyhow::Result<()> {
     if let Some(path) = &args.plot {
         foretell_plots::check_name(path)?;
-        output::check(path)?;
-        args.input.refuse_as_output(path)?;
+        output::check([path], &[args.input.files()?, args.recipe.files()].concat())?;
     }
     let input = args.input.open()?;
     let mut bar = LearningBar::new();
@@ -41,7 +40,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     bar.finish();
     let found = found.map_err(|e| input.blame(e))?;
     if let Some(path) = &args.plot {
-        foretell_plots::save(&[spectrum(&found), decay(&found), by_step(&found)], path)?;
+        output::plot(&[spectrum(&found), decay(&found), by_step(&found)], path)?;
     }
     if args.json {
         return report::json(&found);

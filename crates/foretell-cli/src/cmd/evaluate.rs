@@ -11,6 +11,13 @@ use crate::input::LogArgs;
 use crate::report::{self, plural};
 use crate::schema::SchemaArgs;
 
+/// Episodes or rollouts, unless they are given; so many may be given at most.
+const EPISODES: u64 = 10_000;
+const MOST_EPISODES: u64 = 1_000_000_000;
+/// Steps of all rollouts together, unless their number is given, and the fewest rollouts then.
+const ROLLOUT_STEPS: usize = 2_000_000;
+const FEWEST_ROLLOUTS: usize = 200;
+
 /// Evaluate a policy in a domain, or estimate its value from logs
 #[derive(clap::Args)]
 #[command(group(clap::ArgGroup::new("where").required(true).args(["domain", "logs"])))]
@@ -52,8 +59,9 @@ pub struct Args {
     #[arg(long, value_name = "K", conflicts_with = "domain")]
     folds: Option<usize>,
     /// Number of episodes for each seed; with --logs, number of rollouts in the policy's own model
-    #[arg(long, default_value_t = 10_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    episodes: u64,
+    /// [default: 10000, fewer where rollouts of many steps would take long]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MOST_EPISODES))]
+    episodes: Option<u64>,
     /// Steps after which an episode is truncated [default: the domain's horizon, or as many as are
     /// known of half of the logged episodes]
     #[arg(long, value_name = "L", value_parser = clap::value_parser!(u32).range(1..))]
@@ -63,13 +71,13 @@ pub struct Args {
     #[arg(long, value_name = "G")]
     discount: Option<f64>,
     /// Number of seeds
-    #[arg(long, default_value_t = 1, value_name = "K", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "logs")]
+    #[arg(long, default_value_t = 1, value_name = "K", value_parser = clap::value_parser!(u64).range(1..=1_000_000), conflicts_with = "logs")]
     seeds: u64,
     /// First seed
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Number of bootstrap samples of the logs for the interval of fitted-Q evaluation
-    #[arg(long, default_value_t = 20, value_name = "B", value_parser = clap::value_parser!(u64).range(2..), conflicts_with = "domain")]
+    #[arg(long, default_value_t = 20, value_name = "B", value_parser = clap::value_parser!(u64).range(2..=1_000_000), conflicts_with = "domain")]
     replicates: u64,
     #[command(flatten)]
     schema: SchemaArgs,
@@ -139,8 +147,14 @@ fn in_domain(args: &Args, plan: Option<&Plan>, domain: &str) -> anyhow::Result<(
     let discount = args.discount.unwrap_or(domain.discount);
     let max_steps = args.max_steps.map_or(domain.horizon, |n| n as usize);
     let policy = acting(args, plan, &domain)?;
-    let test = |seed| Test { domain: &domain, episodes: args.episodes as usize, max_steps, discount, seed: Seed(seed) };
-    let by_seed: Vec<Returns> = (args.seed..args.seed + args.seeds).map(|seed| test(seed).returns(&policy)).collect();
+    let test = |seed| Test {
+        domain: &domain,
+        episodes: args.episodes.unwrap_or(EPISODES) as usize,
+        max_steps,
+        discount,
+        seed: Seed(seed),
+    };
+    let by_seed: Vec<Returns> = (0..args.seeds).map(|i| test(args.seed.wrapping_add(i)).returns(&policy)).collect();
     let all = Returns::pooled(&by_seed);
     if let Some(plan) = plan {
         warn_of_unknown(plan, &domain, max_steps, Seed(args.seed))?;
@@ -177,10 +191,10 @@ fn warn_of_unknown(plan: &Plan, domain: &Domain, max_steps: usize, seed: Seed) -
     let unknown = unknown.iter().filter(|is| **is).count() as f64 / unknown.len().max(1) as f64;
     if unknown > MUCH_UNKNOWN {
         let share = report::percent(unknown);
-        eprintln!(
+        report::complain(format!(
             "warning: {share} of the observations here were not in the logs that the policy was trained on; was it made for {}?",
             domain.name
-        );
+        ));
     }
     Ok(())
 }
@@ -211,7 +225,8 @@ fn from_logs(args: &Args, plan: Option<&Plan>) -> anyhow::Result<()> {
         seed: Seed(args.seed),
         first: first_action(plan, &alphabet, &episodes),
     };
-    let (rollouts, estimators) = (args.episodes as usize, args.estimators.clone());
+    let affordable = (ROLLOUT_STEPS / value.horizon(&episodes)).clamp(FEWEST_ROLLOUTS, EPISODES as usize);
+    let (rollouts, estimators) = (args.episodes.map_or(affordable, |n| n as usize), args.estimators.clone());
     let test = OffPolicy { value, estimators, rollouts, cross_fit: args.cross_fit, folds: args.folds };
     let value = test.evaluate(&target, &alphabet, &episodes)?;
     if args.json {

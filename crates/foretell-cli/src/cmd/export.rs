@@ -24,6 +24,9 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> anyhow::Result<()> {
+    if args.output != Path::new("-") {
+        output::check([&args.output], &[PathBuf::from(&args.model)])?;
+    }
     let mut pomdp = pomdp(&args.model)?;
     if let Some(discount) = args.discount {
         pomdp = pomdp.with_discount(discount)?;
@@ -32,7 +35,6 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         io::stdout().lock().write_all(pomdp.to_cassandra().as_bytes())?;
         return Ok(());
     }
-    output::check(&args.output)?;
     pomdp.write(&args.output)?;
     let states = report::plural(pomdp.states().len() as u64, "state");
     report::say(format!("{}, {states}, in {}", args.model, args.output.display()))?;

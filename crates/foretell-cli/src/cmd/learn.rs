@@ -193,8 +193,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     };
     recipe.validate()?;
 
-    output::check(&args.output)?;
-    args.input.refuse_as_output(&args.output)?;
+    output::check([&args.output], &[args.input.files()?, args.recipe.files()].concat())?;
     args.checkpoint.refuse_standard_input(&args.input)?;
     let started = Instant::now();
     let input = args.input.open()?;

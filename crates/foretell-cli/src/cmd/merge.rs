@@ -19,17 +19,21 @@ pub struct Args {
     /// Models with exact moments, learned with the same parameters and seed
     #[arg(value_name = "MODELS", required = true, num_args = 2..)]
     models: Vec<PathBuf>,
-    /// File to write the merged model to
+    /// File to write the merged model to; may be one of them
     #[arg(short, long, value_name = "MODEL")]
     output: PathBuf,
+    /// Merge models even if they were learned from the same episodes, which then count twice
+    #[arg(long)]
+    again: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 pub fn run(args: Args) -> anyhow::Result<()> {
-    output::check(&args.output)?;
+    output::check([&args.output], &[])?;
     refuse_twice(&args.models)?;
+    let _lock = output::lock(&args.output)?;
     let started = Instant::now();
     let mut moments: Option<Moments> = None;
     let mut schema: Option<Arc<Schema>> = None;
@@ -45,7 +49,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
                 path.display()
             );
         }
-        digest.merge(&model.origin().digest);
+        let episodes = model.origin().digest.clone();
         if model.latent().is_some() || model.mixture().is_some() || model.ensemble().is_some() {
             lost.push(model);
         }
@@ -59,6 +63,13 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         match &mut moments {
             None => moments = Some(next),
             Some(moments) => moments.merge(next).with_context(|| format!("cannot add {}", path.display()))?,
+        }
+        match args.again {
+            true => digest.merge(&episodes.without(&digest)),
+            false => {
+                digest.refuse_again(&episodes).with_context(|| format!("cannot add {}", path.display()))?;
+                digest.merge(&episodes);
+            }
         }
     }
     let moments = moments.context("no models were given")?;

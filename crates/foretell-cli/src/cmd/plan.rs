@@ -42,16 +42,15 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         super::Preset::Paper => PlanParams::paper(),
     });
     params.validate()?;
-    output::check(&args.output)?;
-    args.input.refuse_as_output(&args.output)?;
+    output::check([&args.output], &[args.input.files()?, vec![args.model.clone()]].concat())?;
     let started = Instant::now();
     let model = crate::input::model(&args.model)?;
     let input = args.input.open_for(&model.origin().schema)?;
     let episodes = input.logs.episodes_for(model.alphabet(), "model").map_err(|e| input.blame(e))?;
     if let Some(reward) = only_reward(&episodes) {
-        eprintln!(
+        report::complain(format!(
             "warning: every reward in the logs is {reward}, so good and bad policies cannot be distinguished; check the reward column"
-        );
+        ));
     }
     let unknown = Steps::of(model.alphabet(), &episodes).map_or(0, |steps| steps.unrewarded());
     if unknown > 0 {
@@ -125,7 +124,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 
 /// A warning if the logs do not show that the plan is better than what is known.
 fn warn(plan: &Plan) {
-    plan.choice().and_then(|choice| choice.warning()).iter().for_each(|warning| eprintln!("warning: {warning}"));
+    plan.choice().and_then(|choice| choice.warning()).iter().for_each(|warning| report::complain(format!("warning: {warning}")));
 }
 
 /// What the comparison on the logs says.

@@ -1,15 +1,21 @@
 //! `foretell predict`
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::path::PathBuf;
 
-use foretell::data::ObservationSymbol;
+use foretell::data::{ObservationSymbol, escaped};
 use foretell::{Action, ActionObservation, Error, Model, Observation, PredictiveState, Seed, Track};
+use serde::{Serialize, Serializer};
 use serde_json::json;
 
 use crate::report;
 
 /// Smaller probabilities get no row: they would be printed as zero.
 const LEAST_SHOWN: f64 = 5e-5;
+
+/// Samples beyond this say nothing that probabilities do not say better.
+const MOST_SAMPLES: u64 = 10_000_000;
 
 /// Predict the observations that follow a history, given the actions taken next
 #[derive(clap::Args)]
@@ -29,8 +35,8 @@ pub struct Args {
     #[arg(long, value_name = "PAIRS", conflicts_with = "samples", allow_hyphen_values = true)]
     test: Option<String>,
     /// Sample N futures instead of printing probabilities
-    #[arg(long, value_name = "N", requires = "actions")]
-    samples: Option<usize>,
+    #[arg(long, value_name = "N", requires = "actions", value_parser = clap::value_parser!(u64).range(1..=MOST_SAMPLES))]
+    samples: Option<u64>,
     /// Seed of the samples
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -88,8 +94,8 @@ fn forecast(model: &Model, state: &PredictiveState<&Model>, plan: &[Action], arg
         true => alphabet.observations().to_vec(),
         false => alphabet.without_rewards(),
     };
-    let first_of = |name| names.iter().position(|other| other == name);
-    let first: Vec<usize> = names.iter().filter_map(first_of).collect();
+    let mut places = HashMap::new();
+    let first: Vec<usize> = names.iter().enumerate().map(|(o, name)| *places.entry(name).or_insert(o)).collect();
     for (i, ((mut p, spread), &a)) in state.forecast_with_spread(plan).into_iter().zip(plan).enumerate() {
         (1..p.len()).filter(|&o| first[o] < o).for_each(|o| p[first[o]] += p[o]);
         let mut ranked = report::ranked(&p);
@@ -129,21 +135,32 @@ fn forecast(model: &Model, state: &PredictiveState<&Model>, plan: &[Action], arg
     Ok(())
 }
 
-fn draw(model: &Model, state: &PredictiveState<&Model>, plan: &[Action], n: usize, args: &Args) -> anyhow::Result<()> {
+fn draw(model: &Model, state: &PredictiveState<&Model>, plan: &[Action], n: u64, args: &Args) -> anyhow::Result<()> {
     let alphabet = model.alphabet();
-    let futures: Vec<Vec<String>> = (0..n as u64)
+    let futures = (0..n)
         .map(|i| state.sample(plan, &mut Seed(args.seed).stream("predict").index(i).rng()))
-        .map(|drawn| drawn.into_iter().map(|o| alphabet.symbol(o).to_string()).collect())
-        .collect();
+        .map(|drawn| drawn.into_iter().map(|o| alphabet.symbol(o).to_string()).collect::<Vec<String>>());
     if args.json {
-        return report::json(&futures);
+        return report::json(&Listed(RefCell::new(futures)));
     }
     for future in futures {
         report::say(
-            future.iter().zip(plan).map(|(o, &a)| format!("{}:{o}", alphabet.action_name(a))).collect::<Vec<_>>().join(" "),
+            (future.iter().zip(plan))
+                .map(|(o, &a)| format!("{}:{}", escaped(alphabet.action_name(a)), escaped(o)))
+                .collect::<Vec<_>>()
+                .join(" "),
         )?;
     }
     Ok(())
+}
+
+/// What an iterator returns, as a list that is written while it is made.
+struct Listed<I>(RefCell<I>);
+
+impl<T: Serialize, I: Iterator<Item = T>> Serialize for Listed<I> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(&mut *self.0.borrow_mut())
+    }
 }
 
 /// Actions by name, or by the values of their columns, separated by commas.
@@ -151,12 +168,13 @@ fn actions(model: &Model, text: &str) -> anyhow::Result<Vec<Action>> {
     let alphabet = model.alphabet();
     let known = || alphabet.actions().iter().map(String::as_str);
     let mut actions = Vec::new();
-    let mut rest = text.trim();
-    while !rest.is_empty() {
+    let mut rest = text;
+    while !rest.trim().is_empty() {
+        rest = literal(known(), rest, ',');
         let name = longest(known(), rest, ',').unwrap_or_else(|| first(rest, ','));
-        let action = model.origin().schema.action_of(alphabet, name.trim());
+        let action = alphabet.action(name).or_else(|| model.origin().schema.action_of(alphabet, name.trim()));
         actions.push(action.ok_or_else(|| Error::unknown("action", name, known()))?);
-        rest = rest[name.len()..].trim_start_matches(',').trim_start();
+        rest = rest[name.len()..].trim_start_matches(',');
     }
     if actions.is_empty() {
         anyhow::bail!("--actions is empty; name at least one of {}", alphabet.actions().join(", "));
@@ -184,11 +202,12 @@ fn pairs(model: &Model, text: &str) -> anyhow::Result<Vec<(Action, Seen)>> {
     let plain: Vec<String> = without_reward.iter().map(ToString::to_string).collect();
     let names: Vec<&str> = names.chain(plain.iter().map(String::as_str)).collect();
     let mut pairs = Vec::new();
-    let mut rest = text.trim();
-    while !rest.is_empty() {
+    let mut rest = text;
+    while !rest.trim().is_empty() {
+        rest = literal(known_actions(), rest, ':');
         let action = longest(known_actions(), rest, ':').unwrap_or_else(|| first(rest, ':'));
         let action = rest[action.len()..].strip_prefix(':').map(|after| (action, after));
-        let of_name = |name: &str| model.origin().schema.action_of(alphabet, name.trim());
+        let of_name = |name: &str| alphabet.action(name).or_else(|| model.origin().schema.action_of(alphabet, name.trim()));
         let Some((action, after)) = action.and_then(|(name, after)| Some((of_name(name)?, after))) else {
             let pair = first(rest, ',');
             if !pair.contains(':') {
@@ -197,11 +216,12 @@ fn pairs(model: &Model, text: &str) -> anyhow::Result<Vec<(Action, Seen)>> {
             return Err(Error::unknown("action", first(rest, ':'), known_actions()).into());
         };
         let known = || symbols.iter().map(String::as_str);
+        let after = literal(names.iter().copied(), after, ',');
         let Some(name) = longest(names.iter().copied(), after, ',') else {
             let text = first(after, ',');
             let seen = measured(model, text).ok_or_else(|| Error::unknown("observation", text, known()))?;
             pairs.push((action, seen));
-            rest = after[text.len()..].trim_start_matches(',').trim_start();
+            rest = after[text.len()..].trim_start_matches(',');
             continue;
         };
         let printed = symbols.iter().position(|s| s == name).map(|o| Observation(o as u32));
@@ -210,7 +230,7 @@ fn pairs(model: &Model, text: &str) -> anyhow::Result<Vec<(Action, Seen)>> {
             None => printed.or_else(|| alphabet.terminal_observation(name)).map_or(Seen::Nothing, Seen::Observation),
         };
         pairs.push((action, seen));
-        rest = after[name.len()..].trim_start_matches(',').trim_start();
+        rest = after[name.len()..].trim_start_matches(',');
     }
     Ok(pairs)
 }
@@ -249,6 +269,11 @@ fn whatever_reward(model: &Model, a: Action, symbol: &ObservationSymbol) -> anyh
 fn longest<'a>(names: impl Iterator<Item = &'a str>, text: &str, separator: char) -> Option<&'a str> {
     let fits = |name: &&str| text.strip_prefix(*name).is_some_and(|rest| rest.is_empty() || rest.starts_with(separator));
     names.filter(fits).max_by_key(|name| name.len())
+}
+
+/// The text without the blanks around a list, unless a name has them.
+fn literal<'a, 't>(names: impl Iterator<Item = &'a str>, text: &'t str, separator: char) -> &'t str {
+    if longest(names, text, separator).is_some() { text } else { text.trim() }
 }
 
 fn first(text: &str, separator: char) -> &str {

@@ -23,7 +23,7 @@ pub struct Args {
     model: PathBuf,
     #[command(flatten)]
     input: LogArgs,
-    /// File to write the refined model to
+    /// File to write the refined model to; may be the old one
     #[arg(short, long, value_name = "MODEL")]
     output: PathBuf,
     #[command(flatten)]
@@ -38,8 +38,7 @@ pub struct Args {
 pub fn run(args: Args) -> anyhow::Result<()> {
     let params = args.overrides.apply(RefineParams::default());
     params.validate()?;
-    output::check(&args.output)?;
-    args.input.refuse_as_output(&args.output)?;
+    output::check([&args.output], &args.input.files()?)?;
     args.checkpoint.refuse_standard_input(&args.input)?;
     args.checkpoint.refuse_same(&args.model, &args.output)?;
     let started = Instant::now();

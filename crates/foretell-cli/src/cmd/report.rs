@@ -50,10 +50,10 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> anyhow::Result<()> {
-    if let Some(path) = args.output.as_deref().filter(|path| !is_dash(path)) {
-        output::check(path)?;
-        let inputs = args.logs.iter().chain([&args.file]).cloned();
-        LogArgs::of(inputs.filter(|path| path.exists()).collect()).refuse_as_output(path)?;
+    if let Some(path) = args.output.as_ref().filter(|path| !is_dash(path)) {
+        let mut inputs = LogArgs::of(args.logs.clone()).files()?;
+        inputs.extend(args.truth.iter().chain(&args.domain).map(PathBuf::from).chain([args.file.clone()]));
+        output::check([path], &inputs)?;
     }
     let subject = Subject::read(&args.file)?;
     let page = subject.page(&Options {

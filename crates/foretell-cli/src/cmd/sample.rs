@@ -34,16 +34,29 @@ pub struct Args {
     /// .gz); `-` writes CSV to standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+    /// Write names in CSV as they are, also those that a spreadsheet would run as formulas, such as =1+1;
+    /// otherwise these begin with an apostrophe, which reading takes away
+    #[arg(long)]
+    verbatim: bool,
     /// Write N files with equal shares of the episodes: logs/part.csv becomes logs/part-00.csv,
     /// logs/part-01.csv, …
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_SHARDS))]
     shards: Option<u32>,
 }
+
+/// Files that one command writes at most.
+const MOST_SHARDS: i64 = 10_000;
 
 /// The policy that needs no file.
 const UNIFORM: &str = "uniform";
 
 pub fn run(args: Args) -> anyhow::Result<()> {
+    let outputs = match args.shards {
+        _ if args.output == Path::new("-") => Vec::new(),
+        Some(shards) => (0..shards as usize).map(|i| shard(&args.output, i, shards as usize)).collect(),
+        None => vec![args.output.clone()],
+    };
+    output::check(&outputs, &[PathBuf::from(&args.domain), args.policy.clone()])?;
     let domain = domains::get(&args.domain)?;
     let max_steps = args.max_steps.unwrap_or(domain.horizon);
     if max_steps == 0 || args.episodes == 0 {
@@ -75,11 +88,10 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let to_stdout = args.output == Path::new("-");
     let steps = match args.shards {
         Some(shards) => write_shards(&args, shards as usize, domain.alphabet(), &mut episodes)?,
-        None if to_stdout => write(Writer::stream(Box::new(stdout()), Format::Csv)?, domain.alphabet(), &mut episodes)?,
-        None => {
-            output::check(&args.output)?;
-            write(Writer::create(&args.output)?, domain.alphabet(), &mut episodes)?
+        None if to_stdout => {
+            write(named(&args, Writer::stream(Box::new(stdout()), Format::Csv)?), domain.alphabet(), &mut episodes)?
         }
+        None => write(named(&args, Writer::create(&args.output)?), domain.alphabet(), &mut episodes)?,
     };
     if !to_stdout {
         let (episodes, steps) = (report::plural(args.episodes as u64, "episode"), report::plural(steps, "step"));
@@ -94,6 +106,11 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         report::say(format!("{episodes} of {}, {steps}, in {place}", domain.name))?;
     }
     Ok(())
+}
+
+/// The writer, which writes names as it was said.
+fn named(args: &Args, writer: Writer) -> Writer {
+    if args.verbatim { writer.verbatim() } else { writer }
 }
 
 /// Writes episodes; returns how many steps they have.
@@ -120,14 +137,11 @@ fn write_shards(
     if shards > args.episodes {
         anyhow::bail!("--shards {shards}: there are only {} episodes; use at most one file per episode", args.episodes);
     }
-    for i in 0..shards {
-        output::check(&shard(&args.output, i, shards))?;
-    }
     let first = |i: usize| (i as u128 * args.episodes as u128 / shards as u128) as usize;
     let mut steps = 0;
     for i in 0..shards {
         let writer = Writer::create(shard(&args.output, i, shards))?.numbered_from(first(i) as u64);
-        steps += write(writer, alphabet, episodes.by_ref().take(first(i + 1) - first(i)))?;
+        steps += write(named(args, writer), alphabet, episodes.by_ref().take(first(i + 1) - first(i)))?;
     }
     Ok(steps)
 }

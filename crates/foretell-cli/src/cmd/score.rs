@@ -42,13 +42,12 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> anyhow::Result<()> {
-    if let Some(path) = &args.plot {
-        foretell_plots::check_name(path)?;
-        output::check(path)?;
-    }
-    if let Some(path) = &args.predictions {
-        output::check(path)?;
-        args.input.refuse_as_output(path)?;
+    args.plot.as_deref().map_or(Ok(()), foretell_plots::check_name)?;
+    let outputs: Vec<&PathBuf> = args.plot.iter().chain(&args.predictions).collect();
+    if !outputs.is_empty() {
+        let mut inputs = args.input.files()?;
+        inputs.extend(args.truth.iter().map(PathBuf::from).chain([args.model.clone()]));
+        output::check(outputs, &inputs)?;
     }
     let mut model = crate::input::model(&args.model)?;
     if let Some(mix) = args.mix {
@@ -65,7 +64,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         _ => e.into(),
     })?;
     if let Some(path) = &args.plot {
-        foretell_plots::save(&[plot::likelihood(&score)], path)?;
+        output::plot(&[plot::likelihood(&score)], path)?;
     }
     if let Some(path) = &args.predictions {
         predictions::write(&model, &input.logs, path)?;

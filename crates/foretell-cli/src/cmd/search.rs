@@ -9,7 +9,7 @@ use foretell::judge::search::{
     Candidate, CandidateValue, Evaluation, FOLDS, Found, Phase, Search, SkippedCandidate, Space, Values, most_valuable,
 };
 use foretell::off_policy::Bounded;
-use foretell::{LearnOverrides, LearnParams, PlanParams, Projection, Seed, ValueParams, domains};
+use foretell::{LearnOverrides, LearnParams, PlanParams, Projection, Seed, ValueParams, domains, store};
 use serde_json::json;
 
 use super::Preset;
@@ -108,9 +108,9 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     };
     let chosen = if valued.is_empty() { &found.chosen.params } else { &valued[most_valuable(&valued)].params };
     let seconds = started.elapsed().as_secs_f64();
-    output::write(&args.output, &config::text(&comments(&args, &found, &valued, chosen), chosen)?)?;
+    store::write(&args.output, config::text(&comments(&args, &found, &valued, chosen), chosen)?.as_bytes())?;
     if let Some(path) = &args.plot {
-        foretell_plots::save(&plot::search(&found), path)?;
+        output::plot(&plot::search(&found), path)?;
     }
     if args.json {
         report::json(&json!({ "config": args.output, "params": chosen, "seconds": seconds, "found": found, "values": valued }))?;
@@ -133,12 +133,10 @@ fn check(args: &Args, base: &LearnParams) -> anyhow::Result<()> {
     if args.output == Path::new("-") {
         anyhow::bail!("--output -: standard output has the report; name a file for the parameters");
     }
-    output::check(&args.output)?;
-    args.input.refuse_as_output(&args.output)?;
-    if let Some(plot) = &args.plot {
-        foretell_plots::check_name(plot)?;
-        output::check(plot)?;
-    }
+    args.plot.as_deref().map_or(Ok(()), foretell_plots::check_name)?;
+    let mut inputs = args.input.files()?;
+    inputs.extend(args.domain.iter().map(PathBuf::from));
+    output::check([&args.output].into_iter().chain(&args.plot), &inputs)?;
     args.checkpoint.refuse_standard_input(&args.input)?;
     if !(args.budget >= 0.0 && args.budget.is_finite()) {
         anyhow::bail!("--budget {}: give a number of seconds, or 0 for no limit", args.budget);

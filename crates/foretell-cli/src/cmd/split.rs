@@ -37,10 +37,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     if train == test {
         anyhow::bail!("--output names {} twice; give two different files", train.display());
     }
-    for path in [train, test] {
-        output::check(path)?;
-        args.input.refuse_as_output(path)?;
-    }
+    output::check([train, test], &args.input.files()?)?;
     let by = args.by.as_deref().map(split_names).unwrap_or_default();
     let input = if by.is_empty() { args.input.open()? } else { args.input.open_as_given()? };
     let divided = split(&input.paths, input.logs.schema(), &by, args.test, Seed(args.seed), [train, test]);

@@ -35,8 +35,7 @@ struct Dwell {
 }
 
 pub fn run(args: Args) -> anyhow::Result<()> {
-    output::check(&args.output)?;
-    args.input.refuse_as_output(&args.output)?;
+    output::check([&args.output], &[args.input.files()?, vec![args.model.clone()]].concat())?;
     let model = crate::input::model(&args.model)?;
     let Some(latent) = model.latent() else {
         anyhow::bail!(

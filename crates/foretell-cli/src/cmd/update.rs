@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use foretell::data::Digest;
 use foretell::store::digest;
-use foretell::{Keep, Learner, Model, Moments};
+use foretell::{Alphabet, Keep, Learner, Model, Moments};
 use serde_json::json;
 
 use super::learn::{self, Memory};
@@ -31,20 +32,31 @@ pub struct Args {
     compress: bool,
     #[command(flatten)]
     checkpoint: CheckpointArgs,
+    /// Add logs even if the model was learned from them before; their episodes then count twice
+    #[arg(long)]
+    again: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
+/// Episodes that are looked at before the work, to refuse logs that were learned from before.
+const FIRST: usize = 10_000;
+
 pub fn run(args: Args) -> anyhow::Result<()> {
-    output::check(&args.output)?;
-    args.input.refuse_as_output(&args.output)?;
+    output::check([&args.output], &args.input.files()?)?;
     args.checkpoint.refuse_standard_input(&args.input)?;
     args.checkpoint.refuse_same(&args.model, &args.output)?;
+    let _lock = output::lock(&args.output)?;
     let started = Instant::now();
     let old = crate::input::model(&args.model)?;
     let moments = Moments::load(&args.model)?;
     let input = args.input.open_for(&old.origin().schema)?;
+    if !args.again {
+        let mut reader = input.logs.open(Alphabet::default()).map_err(|e| input.blame(e))?;
+        let first = reader.by_ref().take(FIRST).collect::<foretell::Result<Vec<_>>>().map_err(|e| input.blame(e))?;
+        old.origin().digest.refuse_again(&Digest::of(reader.alphabet(), &first))?;
+    }
     let mut checkpoint = args.checkpoint.open(|| {
         let model = std::fs::read(&args.model).map_err(foretell::Error::io("read", &args.model))?;
         let (logs, memory) = (input.logs.identity()?, args.memory.bytes());
@@ -61,6 +73,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     bar.finish();
     let mut learned = learned.map_err(|e| input.blame(e))?;
     let more = learned.digest.clone().map_or_else(|| input.logs.digest(), Ok).map_err(|e| input.blame(e))?;
+    let more = if args.again { more.without(&old.origin().digest) } else { more };
+    old.origin().digest.refuse_again(&more)?;
     learned.model = learned.model.continuing(&old, &more);
     learn::save(&learned.model, learned.moments.as_ref(), &args.output)?;
     let seconds = started.elapsed().as_secs_f64();

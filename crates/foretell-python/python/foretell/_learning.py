@@ -304,7 +304,13 @@ def refine(
 
 
 def update(
-    model: Model, logs: Logs, *, memory: int = 2 * GIB, compress: bool = False, progress: bool | Progress | None = None
+    model: Model,
+    logs: Logs,
+    *,
+    memory: int = 2 * GIB,
+    compress: bool = False,
+    again: bool = False,
+    progress: bool | Progress | None = None,
 ) -> Model:
     """Adds new logs to a model that keeps its moments; the old logs are not needed.
 
@@ -322,6 +328,8 @@ def update(
         Maximum memory for the moments, in bytes.
     compress : bool
         Compress exact moments if they no longer fit into ``memory``, instead of raising an error.
+    again : bool
+        Add logs even if the model was learned from them before; their episodes then count twice.
     progress : bool or callable, optional
         As in `learn`.
 
@@ -335,14 +343,15 @@ def update(
     native, native_logs = native_of(model, Model), native_of(logs, Logs)
     encoding = model._encoding.joined(logs._encoding)
     with reporting(progress) as tell:
-        updated = Model(_native.update(native, native_logs, memory, compress, tell))
+        updated = Model(_native.update(native, native_logs, memory, compress, again, tell))
     return updated._encoded(encoding)
 
 
-def merge(*models: Model) -> Model:
+def merge(*models: Model, again: bool = False) -> Model:
     """Merges models of different logs, learned with the same parameters and ``keep_moments``, into
     the linear model of all these logs. Learn them with ``mix=0``, or give the ``rank``, as a selected
-    rank may differ between them.
+    rank may differ between them. Models of the same logs are refused, unless their episodes are to
+    count ``again``.
 
     Examples
     --------
@@ -351,7 +360,7 @@ def merge(*models: Model) -> Model:
     >>> ft.merge(*parts).trained_on[0]
     400
     """
-    merged = Model(_native.merge([native_of(model, Model) for model in models]))
+    merged = Model(_native.merge([native_of(model, Model) for model in models], again))
     encoding = Encoding()
     for model in models:
         encoding = encoding.joined(model._encoding)

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::sequence::{EMPTY, Fingerprints, extend, mix};
 use super::symbols::Alphabet;
 use super::trajectory::{End, Trajectory};
+use crate::error::{Error, Result};
 
 /// Most hashes that are kept: 48 KiB in a file. Of more episodes, those with the smallest hashes are
 /// kept, which is a random sample of the distinct ones that does not depend on their order and whose
@@ -16,6 +17,9 @@ const KEPT: usize = 4096;
 /// Standard deviations above what is expected by chance from which on episodes count as known. The
 /// number of chance matches is about Poisson.
 const BEYOND_CHANCE: f64 = 3.0;
+
+/// The same from which on learning from them is refused, which chance should never lead to.
+const FAR_BEYOND_CHANCE: f64 = 5.0;
 
 /// Hashes of episodes, by names of symbols, rewards and how they ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -62,7 +66,7 @@ impl EpisodeKeys {
     /// The hash of an episode over that alphabet, which may have grown since the last one.
     pub(crate) fn key(&mut self, alphabet: &Alphabet, z: &Trajectory) -> u64 {
         if self.fingerprints.sizes() != (alphabet.actions().len(), alphabet.observations().len()) {
-            self.fingerprints = Fingerprints::without_rewards(alphabet);
+            self.fingerprints.extend_without_rewards(alphabet);
         }
         let steps = z.steps.iter().enumerate().fold(EMPTY, |key, (t, &ao)| {
             let reward = z.rewards.get(t).copied().flatten().map_or(u64::MAX, |reward| (reward + 0.0).to_bits());
@@ -135,6 +139,37 @@ impl Digest {
         }
     }
 
+    /// How many episodes of another digest it has too.
+    pub fn shared_with(&self, other: &Digest) -> LearnedFrom {
+        let last = |digest: &Digest| match digest.counts.last_key_value() {
+            Some((&last, _)) if digest.counts.len() == KEPT => last,
+            _ => u64::MAX,
+        };
+        let sampled = other.counts.range(..=last(self).min(last(other)));
+        let (mut episodes, mut found) = (0, 0);
+        for (key, &count) in sampled {
+            episodes += u64::from(count);
+            found += if self.counts.contains_key(key) { u64::from(count) } else { 0 };
+        }
+        LearnedFrom { episodes, found, by_chance: episodes as f64 * self.repeated().max(other.repeated()) }
+    }
+
+    /// An error if episodes of another digest are known and would count twice.
+    pub fn refuse_again(&self, other: &Digest) -> Result<()> {
+        let shared = self.shared_with(other);
+        if !shared.is_again() {
+            return Ok(());
+        }
+        let problem = format!("{} of {} episodes were learned from before, and would count twice", shared.found, shared.episodes);
+        Err(Error::data(problem, "leave them out, or say that they are to count `again`"))
+    }
+
+    /// The episodes that another digest does not have.
+    pub fn without(&self, other: &Digest) -> Digest {
+        let new = self.counts.iter().filter(|(key, _)| !other.counts.contains_key(key));
+        Digest { counts: new.map(|(&key, &count)| (key, count)).collect() }
+    }
+
     /// The share of its episodes that occurred more than once: about the probability that a new
     /// episode is the same as one of them by chance.
     fn repeated(&self) -> f64 {
@@ -159,6 +194,14 @@ impl LearnedFrom {
     /// Whether more episodes were found than chance explains.
     pub fn is_beyond_chance(&self) -> bool {
         self.found as f64 > self.by_chance + BEYOND_CHANCE * self.by_chance.sqrt() + 0.5
+    }
+
+    /// Whether they would count twice if they were learned from again: far more of them than chance
+    /// explains were, or all.
+    pub fn is_again(&self) -> bool {
+        let is_most = self.found as f64 > self.by_chance + FAR_BEYOND_CHANCE * self.by_chance.max(1.0).sqrt();
+        let is_all = self.found == self.episodes && self.found as f64 > 2.0 * self.by_chance;
+        self.found > 0 && (is_most || is_all)
     }
 
     /// A warning, if more episodes were found than chance explains.
@@ -198,6 +241,29 @@ mod tests {
         assert_eq!(found(&[1, 0, 0], End::Terminated) + found(&[1, 0, 2], End::Truncated) + found(&[0, 1, 1], End::Truncated), 0);
         assert_eq!(found(&[9, 0, 0], End::Truncated), 0, "a symbol beyond the alphabet");
         assert_eq!(Digest::default().learned_from(&other, &[]), None);
+    }
+
+    #[test]
+    fn what_is_learned_from_again_is_told_from_what_repeats() {
+        let names = alphabet(&["x", "y"]);
+        let bits = |i: u32, n: u32| (0..n).map(|bit| i >> bit & 1).collect::<Vec<u32>>();
+        let of = |numbers: std::ops::Range<u32>, n| {
+            let episodes: Vec<Trajectory> = numbers.map(|i| episode(&bits(i, n), End::Truncated)).collect();
+            Digest::of(&names, &episodes)
+        };
+        let first = of(0..1000, 12);
+        assert!(first.shared_with(&of(0..1000, 12)).is_again(), "the same log");
+        assert!(first.shared_with(&of(900..3000, 12)).is_again(), "a log that begins with the end of the other");
+        assert!(!first.shared_with(&of(1000..2000, 12)).is_again(), "another log");
+        assert!(of(7..8, 12).shared_with(&of(7..8, 12)).is_again(), "a single episode");
+        let short = |seed: u32| {
+            Digest::of(
+                &names,
+                &(0..1000).map(|i| episode(&bits(mix(u64::from(i + seed)) as u32, 2), End::Truncated)).collect::<Vec<_>>(),
+            )
+        };
+        assert!(!short(0).shared_with(&short(5000)).is_again(), "episodes of two steps repeat by chance");
+        assert_eq!(of(0..3, 12).without(&of(1..9, 12)), of(0..1, 12));
     }
 
     #[test]

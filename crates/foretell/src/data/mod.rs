@@ -1,6 +1,7 @@
 //! What logs are made of: symbols, trajectories, batches of episodes, and sequences of steps as
 //! keys.
 
+mod escape;
 mod symbols;
 mod trajectory;
 mod groups;
@@ -14,6 +15,7 @@ mod digest;
 pub(crate) use digest::EpisodeKeys;
 pub use digest::{Digest, LearnedFrom};
 pub(crate) use episodes::{Episode, Episodes, HELD_OUT, is_held_out};
+pub use escape::{escaped, unescaped};
 pub use factors::Factors;
 pub(crate) use groups::Groups;
 pub(crate) use overlap::Overlap;

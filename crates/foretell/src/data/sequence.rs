@@ -31,15 +31,20 @@ impl Fingerprints {
         }
     }
 
-    /// Those of an alphabet in which an observation has the same fingerprint whatever reward is part
-    /// of it.
-    pub(crate) fn without_rewards(alphabet: &Alphabet) -> Fingerprints {
-        let mut fingerprints = Fingerprints::of(alphabet);
-        if alphabet.observes_rewards() {
-            let plain = alphabet.without_rewards();
-            fingerprints.observations = plain.iter().map(fingerprint).collect();
+    /// Adds those of what an alphabet has gained. An observation has the same one whatever reward is
+    /// part of it.
+    pub(crate) fn extend_without_rewards(&mut self, alphabet: &Alphabet) {
+        let (actions, observations) = self.sizes();
+        if actions > alphabet.actions().len() || observations > alphabet.observations().len() {
+            *self = Fingerprints::default();
         }
-        fingerprints
+        let (actions, observations) = self.sizes();
+        self.actions.extend(alphabet.actions()[actions..].iter().map(|name| xxh3_64_with_seed(name.as_bytes(), 1)));
+        let rewards = alphabet.observes_rewards();
+        self.observations.extend(alphabet.observations()[observations..].iter().map(|symbol| {
+            let plain = symbol.split_reward().filter(|_| rewards).map(|(plain, _)| plain);
+            fingerprint(plain.as_ref().unwrap_or(symbol))
+        }));
     }
 
     /// How many actions and observations there are.

@@ -3,6 +3,7 @@
 use std::fmt;
 
 pub(super) use crate::data::SEPARATOR;
+use crate::limits::{self, NAME};
 
 /// What is wrong with a row, and what to do about it.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,6 +50,7 @@ impl<'a> Cell<'a> {
         use fmt::Write;
         match self {
             Cell::Text(b"") | Cell::Absent | Cell::Empty => return Err(nameless()),
+            Cell::Text(bytes) | Cell::List(bytes) if bytes.len() > NAME => return Err(too_long(bytes.len())),
             Cell::Text(bytes) | Cell::List(bytes) => name.push_str(std::str::from_utf8(bytes).map_err(|_| not_utf8(bytes))?),
             Cell::Int(n) => write!(name, "{n}").expect("a string takes any text"),
             // + 0.0, so that -0.0 is called 0
@@ -72,7 +74,9 @@ impl<'a> Cell<'a> {
         'a: 's,
     {
         match self {
-            Cell::Text(bytes) if !bytes.is_empty() => std::str::from_utf8(bytes).map_err(|_| not_utf8(bytes)),
+            Cell::Text(bytes) if !bytes.is_empty() && bytes.len() <= NAME => {
+                std::str::from_utf8(bytes).map_err(|_| not_utf8(bytes))
+            }
             _ => {
                 scratch.clear();
                 self.push_name(scratch)?;
@@ -86,7 +90,7 @@ impl<'a> Cell<'a> {
     pub fn reward(self) -> Result<Option<f64>, Problem> {
         match self {
             Cell::Absent | Cell::Empty => Ok(None),
-            Cell::Float(r) if r.is_finite() => Ok(Some(r)),
+            Cell::Float(r) if r.abs() <= limits::REWARD => Ok(Some(r)),
             _ => self.unusual_reward(),
         }
     }
@@ -95,7 +99,11 @@ impl<'a> Cell<'a> {
     fn unusual_reward(self) -> Result<Option<f64>, Problem> {
         const REMEDY: &str = "leave the cell empty for a missing reward";
         match self.number() {
-            Some(r) if r.is_finite() => Ok(Some(r)),
+            Some(r) if r.abs() <= limits::REWARD => Ok(Some(r)),
+            Some(r) if r.is_finite() => {
+                let problem = format!("{r:e} is beyond ±{:e}, where sums of rewards overflow", limits::REWARD);
+                Err(Problem::new(problem, "give rewards in another unit"))
+            }
             Some(r) => Err(Problem::new(format!("{r} is not finite"), REMEDY)),
             None => Err(Problem::new(format!("{self} is not a number"), REMEDY)),
         }
@@ -166,7 +174,8 @@ impl<'a> Cell<'a> {
     /// The probability of an action.
     pub fn probability(self) -> Result<f64, Problem> {
         match self.number() {
-            Some(p) if p > 0.0 && p <= 1.0 => Ok(p),
+            Some(p) if (limits::PROBABILITY..=1.0).contains(&p) => Ok(p),
+            Some(p) if p > 0.0 && p <= 1.0 => Err(too_improbable(p)),
             _ => Err(Problem::new(
                 format!("{self} is not in (0, 1]"),
                 "give the probability with which the action was chosen, or leave the column out",
@@ -177,7 +186,8 @@ impl<'a> Cell<'a> {
     /// The probability of an action, given as its natural logarithm.
     pub fn log_probability(self) -> Result<f64, Problem> {
         match self.number() {
-            Some(l) if l <= 0.0 && l.exp() > 0.0 => Ok(l.exp()),
+            Some(l) if l <= 0.0 && l.exp() >= limits::PROBABILITY => Ok(l.exp()),
+            Some(l) if l <= 0.0 && l.is_finite() => Err(too_improbable(l.exp())),
             _ => Err(Problem::new(
                 format!("{self} is not the logarithm of a probability in (0, 1]"),
                 "give the natural logarithm of the probability with which the action was chosen, or leave the column out",
@@ -222,6 +232,16 @@ impl fmt::Display for Cell<'_> {
             Cell::Other(what) => write!(f, "(which {what})"),
         }
     }
+}
+
+fn too_long(bytes: usize) -> Problem {
+    let problem = format!("is a name of {bytes} bytes, and names can have {NAME}");
+    Problem::new(problem, "give it a shorter name, or divide it into columns")
+}
+
+fn too_improbable(p: f64) -> Problem {
+    let problem = format!("{p:e} is below {:e}, where the weights of importance sampling overflow", limits::PROBABILITY);
+    Problem::new(problem, "check it: an action that was taken cannot have been so improbable; or leave the column out")
 }
 
 fn nameless() -> Problem {

@@ -135,8 +135,18 @@ impl Columns {
         columns.unsure_timing &= schema.given(Role::Observation).is_none()
             && (columns.first.is_some() || (columns.step.is_none() && !roles.is_ours(&columns.observation)));
         let used = columns.used();
-        columns.ignored = (0..names.len()).filter(|i| !used.contains(i)).collect();
+        columns.ignored = (0..names.len()).filter(|i| used.binary_search(i).is_err()).collect();
         Ok(columns)
+    }
+
+    /// Whether a column of that name plays no role, whatever other columns there are.
+    pub fn is_of_no_use(name: &str, schema: &Schema) -> bool {
+        let lower = name.to_lowercase();
+        let is_prefix = |prefix: &&str| lower.starts_with(*prefix);
+        let by_name = SYNONYMS.iter().any(|(_, names)| names.contains(&lower.as_str()))
+            || PARTS.iter().any(|(_, prefixes)| prefixes.iter().any(is_prefix))
+            || lower.starts_with(AVAILABLE);
+        !by_name && name != ROW && !schema.names_column(name)
     }
 
     /// Every role and its columns.

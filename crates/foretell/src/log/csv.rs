@@ -1,9 +1,10 @@
 //! Tables in CSV.
 
 use super::cell::{Cell, Problem};
+use super::formula::unguarded;
 use super::input::Input;
 use super::records::{Record, Records};
-use super::table::{Advance, Location, Table};
+use super::table::{Advance, Location, Table, check_columns};
 use crate::error::{Error, Result};
 
 /// A CSV file with a header.
@@ -18,15 +19,18 @@ impl Csv {
         let file = input.name();
         let delimiter = delimiter(input.peek()?);
         let mut records = Records::new(input, delimiter);
-        let columns = match records.advance()? {
-            Record::Fields => records.fields().map(|name| String::from_utf8(name.trim_ascii().to_vec())).collect(),
+        let columns: Result<Vec<String>, _> = match records.advance()? {
+            Record::Fields => records.fields().map(|name| String::from_utf8(unguarded(name.trim_ascii()).to_vec())).collect(),
             Record::Malformed(problem) => {
                 return Err(Error::input(file, Some(records.line()), problem.problem, problem.remedy));
             }
             Record::End => return Err(Error::input(file, None, "the file is empty", "leave it out, or log at least one step")),
         };
         match columns {
-            Ok(columns) => Ok(Csv { records, columns }),
+            Ok(columns) => {
+                check_columns(&columns, 0, &file, Some(records.line()))?;
+                Ok(Csv { records, columns })
+            }
             Err(_) => Err(Error::input(file, Some(1), "the header is not valid UTF-8", "save the file with UTF-8 encoding")),
         }
     }
@@ -57,7 +61,7 @@ impl Table for Csv {
     fn cell(&self, column: usize) -> Cell<'_> {
         match self.records.field(column) {
             b"" => Cell::Empty,
-            text => Cell::Text(text),
+            text => Cell::Text(unguarded(text)),
         }
     }
 

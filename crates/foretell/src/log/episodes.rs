@@ -14,6 +14,7 @@ use super::table::{Advance, LocatedProblem, Table, read};
 use super::{OnBadEpisode, ReadOptions};
 use crate::data::{About, ActionObservation, Alphabet, End, Observation, Trajectory};
 use crate::error::{Error, Result};
+use crate::limits::SYMBOLS;
 
 /// What a reader keeps from file to file.
 #[derive(Clone, Debug, Default)]
@@ -105,7 +106,7 @@ impl<T: Table> Source for Episodes<T> {
             match self.membership() {
                 Membership::Next if self.partial.is_open => {
                     self.waiting = true;
-                    if let Some(trajectory) = self.close(state) {
+                    if let Some(trajectory) = self.close(state)? {
                         return Ok(Some(trajectory));
                     }
                 }
@@ -143,6 +144,12 @@ impl<T: Table> Episodes<T> {
     /// Keys that appear late may add rewards and ends, but must not change the meaning of earlier
     /// rows.
     fn find_more_columns(&mut self, state: &mut ReadState) -> Result<()> {
+        let new = &self.table.columns()[self.width..];
+        if new.iter().all(|name| Columns::is_of_no_use(name, &self.schema)) {
+            new.iter().for_each(|name| state.notes.ignore(name));
+            self.width = self.table.columns().len();
+            return Ok(());
+        }
         let columns = Columns::find(&self.file, self.table.columns(), &self.schema)?;
         if self.columns.contradict(&columns) {
             let new = self.table.columns()[self.width..].join(", ");
@@ -307,7 +314,7 @@ impl<T: Table> Episodes<T> {
     }
 
     /// Ends the episode in progress; `None` if it is dropped.
-    fn close(&mut self, state: &mut ReadState) -> Option<Trajectory> {
+    fn close(&mut self, state: &mut ReadState) -> Result<Option<Trajectory>> {
         let length = self.partial.steps.len();
         // the next episode is likely to be as long
         let next = PartialEpisode {
@@ -319,7 +326,7 @@ impl<T: Table> Episodes<T> {
         if let Some(located) = partial.bad {
             self.reader.fresh = Alphabet::default();
             state.skip(located.into_error(&self.file));
-            return None;
+            return Ok(None);
         }
         if let Some(convention) = self.shifted {
             self.shift(convention, &mut partial, &state.alphabet);
@@ -334,9 +341,22 @@ impl<T: Table> Episodes<T> {
                 false => state.alphabet.intern_observation(&symbol.name),
             };
         }
+        self.check_symbols(&state.alphabet)?;
         state.notes.ends_without_flag += u64::from(partial.end.is_none());
         let PartialEpisode { steps, rewards, action_probabilities, about, .. } = partial;
-        Some(Trajectory { steps, rewards, action_probabilities, end: partial.end.unwrap_or(End::Truncated), about })
+        let end = partial.end.unwrap_or(End::Truncated);
+        Ok(Some(Trajectory { steps, rewards, action_probabilities, end, about }))
+    }
+
+    /// Refuses more symbols than anything could be learned of.
+    fn check_symbols(&self, alphabet: &Alphabet) -> Result<()> {
+        for (n, kind) in [(alphabet.actions().len(), "actions"), (alphabet.observations().len(), "observations")] {
+            if n > SYMBOLS {
+                let problem = format!("{n} different {kind} so far, of which there can be {SYMBOLS}");
+                return Err(Error::input(&self.file, None, problem, "divide measured columns into bins (`bins`), or round them"));
+            }
+        }
+        Ok(())
     }
 
     /// Pairs each action with the observation of the row after it.
@@ -368,7 +388,7 @@ impl<T: Table> Episodes<T> {
             ));
         }
         if self.partial.is_open
-            && let Some(trajectory) = self.close(state)
+            && let Some(trajectory) = self.close(state)?
         {
             return Ok(Some(trajectory));
         }

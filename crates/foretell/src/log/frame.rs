@@ -20,8 +20,10 @@ const OBSERVATION: &str = "observation";
 pub(super) struct Frame {
     columns: Vec<String>,
     is_typed: bool,
-    /// The cells of all rows.
+    /// The cells of all rows, in those columns that are kept.
     rows: Vec<Vec<Value>>,
+    /// For each column its place in a row, if it is kept.
+    places: Vec<Option<u32>>,
     locations: Vec<Location>,
     /// Text of all cells.
     text: Vec<u8>,
@@ -57,6 +59,7 @@ impl Frame {
 
     fn new(columns: Vec<String>) -> Frame {
         Frame {
+            places: (0..columns.len() as u32).map(Some).collect(),
             columns,
             is_typed: false,
             rows: Vec::new(),
@@ -76,8 +79,14 @@ impl Frame {
         wanted.dedup();
         table.want(&wanted)?;
         let mut frame = Frame::new(Vec::new());
+        let mut kept = Vec::new();
         while next(file, table)? {
-            let cells = (0..table.columns().len()).map(|column| frame.store(table.cell(column))).collect();
+            for column in frame.places.len()..table.columns().len() {
+                let is_kept = wanted.contains(&column) || !Columns::is_of_no_use(&table.columns()[column], schema);
+                frame.places.push(is_kept.then_some(kept.len() as u32));
+                kept.extend(is_kept.then_some(column));
+            }
+            let cells = kept.iter().map(|&column| frame.store(table.cell(column))).collect();
             frame.push(cells, table.location());
         }
         frame.columns = table.columns().to_vec();
@@ -147,7 +156,7 @@ impl Frame {
     }
 
     fn at(&self, row: usize, column: usize) -> Cell<'_> {
-        match self.rows[row].get(column) {
+        match self.places[column].and_then(|place| self.rows[row].get(place as usize)) {
             None => Cell::Absent,
             Some(Value::Text { begin, end }) => Cell::Text(&self.text[*begin..*end]),
             Some(Value::List { begin, end }) => Cell::List(&self.text[*begin..*end]),

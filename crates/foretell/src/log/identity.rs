@@ -52,7 +52,7 @@ impl Logs {
     /// Identifies these logs, for example for a [`Checkpoint`](crate::Checkpoint).
     pub fn identity(&self) -> Result<Identity> {
         let of = match &self.origin {
-            Origin::Files { paths, options } => Content::Files {
+            Origin::Files { paths, options, .. } => Content::Files {
                 files: paths.iter().map(|path| File::of(path)).collect::<Result<_>>()?,
                 skips_bad_episodes: options.on_bad == OnBadEpisode::Skip,
                 schema: Box::new((*options.schema).clone()),

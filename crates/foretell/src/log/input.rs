@@ -1,13 +1,14 @@
 //! Opening a log: its format and compression by the file name, or else by the first bytes.
 
 use std::ffi::OsStr;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
 
+use super::watched::{Stop, Versions, Watched};
 use crate::error::{Error, Result};
+use crate::limits::{RATIO, UNPACKED};
 
 /// The format of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -56,7 +57,7 @@ pub(super) enum Opened {
     Csv(Input),
     JsonLines(Input),
     #[cfg_attr(not(feature = "parquet"), expect(dead_code))]
-    Parquet(File),
+    Parquet(Watched),
 }
 
 /// Whether a file begins like safetensors: the length of a header, then the header in JSON.
@@ -65,8 +66,9 @@ fn is_safetensors(begin: &[u8]) -> bool {
 }
 
 /// Opens a log.
-pub(super) fn open(path: &Path) -> Result<Opened> {
-    let file = File::open(path).map_err(Error::io("read", path))?;
+pub(super) fn open(path: &Path, versions: &Versions) -> Result<Opened> {
+    let file = versions.open(path)?;
+    let packed = file.len();
     let mut kind = Kind::of(path);
     if kind == (Kind { format: Some(Format::Parquet), gzip: false }) {
         return Ok(Opened::Parquet(file));
@@ -77,11 +79,12 @@ pub(super) fn open(path: &Path) -> Result<Opened> {
         return Err(Error::input(input.name(), None, "it is a model or a policy, not a log", "give the logs in its place"));
     }
     if kind.format.is_none() && !kind.gzip && begin.starts_with(b"PAR1") {
-        return File::open(path).map(Opened::Parquet).map_err(Error::io("read", path));
+        return versions.open(path).map(Opened::Parquet);
     }
     kind.gzip |= kind.format.is_none() && begin.starts_with(&[0x1f, 0x8b]);
     if kind.gzip {
-        let bytes = BufReader::with_capacity(BUFFER, MultiGzDecoder::new(input.bytes));
+        let unpacked = Unpacked { decoder: MultiGzDecoder::new(input.bytes), packed, bytes: 0 };
+        let bytes = BufReader::with_capacity(BUFFER, unpacked);
         input = Input { bytes: Box::new(bytes), gzip: true, ..input };
     }
     let begin = input.peek()?;
@@ -106,6 +109,23 @@ pub(super) fn open(path: &Path) -> Result<Opened> {
 const BUFFER: usize = 1 << 18; // large reads are few system calls; more than 256 KiB gains nothing
 const BOM: &[u8] = b"\xEF\xBB\xBF"; // spreadsheets write it before UTF-8
 
+/// The content of a compressed file, up to the most that it may unpack to.
+struct Unpacked<D> {
+    decoder: D,
+    /// Bytes of the file, and those unpacked so far.
+    packed: u64,
+    bytes: u64,
+}
+
+impl<D: Read> Read for Unpacked<D> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.decoder.read(buffer)?;
+        self.bytes += n as u64;
+        let most = UNPACKED.max(self.packed.saturating_mul(RATIO));
+        if self.bytes > most { Err(io::Error::other(Stop::Unpacks { packed: self.packed, to: most })) } else { Ok(n) }
+    }
+}
+
 /// The text of a file, unpacked.
 pub(super) struct Input {
     path: PathBuf,
@@ -126,6 +146,9 @@ impl Input {
 
     /// The error behind an [`io::Error`] of `bytes`.
     pub fn failed(&self, source: io::Error) -> Error {
+        if let Some(stop) = Stop::within(&source) {
+            return stop.of(self.name());
+        }
         match self.gzip {
             true => {
                 Error::input(self.name(), None, format!("the gzip data is broken ({source})"), "copy or compress the file again")

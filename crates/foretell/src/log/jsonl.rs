@@ -1,15 +1,16 @@
 //! Tables in JSON Lines: one object per line.
 
 use std::fmt;
-use std::io::BufRead;
+use std::io::{BufRead, Read};
 
 use rustc_hash::FxHashMap;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::cell::{Cell, Problem, SEPARATOR};
 use super::input::Input;
-use super::table::{Advance, Location, Table};
+use super::table::{Advance, Location, Table, check_columns};
 use crate::error::{Error, Result};
+use crate::limits::LINE;
 
 /// A file with one JSON object per line.
 pub(super) struct JsonLines {
@@ -27,6 +28,8 @@ struct Row {
     columns: Vec<String>,
     indices: FxHashMap<String, usize>,
     values: Vec<Value>,
+    /// The columns that this line has.
+    given: Vec<usize>,
     /// The strings of this line, concatenated.
     text: String,
 }
@@ -68,12 +71,22 @@ impl Table for JsonLines {
         loop {
             self.bytes.clear();
             self.line += 1;
-            let read = self.input.bytes.read_until(b'\n', &mut self.bytes);
-            if read.map_err(|source| self.input.failed(source))? == 0 {
-                return Ok(Advance::End);
+            let read = self.input.bytes.by_ref().take(LINE as u64 + 1).read_until(b'\n', &mut self.bytes);
+            match read.map_err(|source| self.input.failed(source))? {
+                0 => return Ok(Advance::End),
+                n if n > LINE => {
+                    let problem = format!("a line of more than {} MiB", LINE >> 20);
+                    return Err(Error::input(self.input.name(), Some(self.line), problem, "write one object per line"));
+                }
+                _ => {}
             }
             if !self.bytes.trim_ascii().is_empty() {
-                return Ok(match self.row.parse(&self.bytes) {
+                let known = self.row.columns.len();
+                let parsed = self.row.parse(&self.bytes);
+                if self.row.columns.len() > known {
+                    check_columns(&self.row.columns, known, &self.input.name(), Some(self.line))?;
+                }
+                return Ok(match parsed {
                     Ok(()) => Advance::Row,
                     Err(error) => Advance::Malformed(malformed(&error)),
                 });
@@ -116,7 +129,10 @@ fn malformed(error: &serde_json::Error) -> Problem {
 impl Row {
     fn parse(&mut self, line: &[u8]) -> serde_json::Result<()> {
         self.text.clear();
-        self.values.fill(Value::Absent);
+        // Not all of them: there may be far more keys in all than in a line.
+        for column in self.given.drain(..) {
+            self.values[column] = Value::Absent;
+        }
         // checked once for the line, it need not be for every string
         let line = std::str::from_utf8(line).map_err(|_| serde_json::Error::custom("it is not valid UTF-8"))?;
         let mut json = serde_json::Deserializer::from_str(line);
@@ -138,6 +154,7 @@ impl<'de> Visitor<'de> for &mut Row {
             if self.values[column] != Value::Absent {
                 return Err(A::Error::custom(format_args!("the key {:?} appears twice", self.columns[column])));
             }
+            self.given.push(column);
             self.values[column] = map.next_value_seed(Text { text: &mut self.text, depth: 0 })?;
             guess = column + 1;
         }

@@ -15,6 +15,8 @@
 //! value and remedy; with [`OnBadEpisode::Skip`], the whole episode is dropped and counted instead.
 
 mod cell;
+mod formula;
+mod watched;
 mod input;
 mod names;
 mod dates;
@@ -69,6 +71,7 @@ use input::Opened;
 use memory::Memory;
 use rewarded::RewardedAlphabet;
 use table::Table;
+use watched::Versions;
 
 pub(crate) use rewarded::MOST_REWARDS;
 
@@ -79,6 +82,8 @@ pub use identity::Identity;
 pub use input::Format;
 pub use names::expand;
 pub use notes::Notes;
+#[cfg(feature = "parquet")]
+pub use parquet::is_decoding;
 pub use schema::{MISSING, Role, Schema, join_names, split_names};
 pub use sheet::Sheet;
 pub use sheet_types::{CellValue, ColumnKind};
@@ -134,6 +139,7 @@ enum Origin {
     Files {
         paths: Arc<[PathBuf]>,
         options: ReadOptions,
+        versions: Versions,
     },
     /// Trajectories that were read before, and the state of their reader.
     Memory {
@@ -145,7 +151,8 @@ enum Origin {
 impl Logs {
     /// The trajectories of all these files, in order.
     pub fn files<P: Into<PathBuf>>(paths: impl IntoIterator<Item = P>, options: ReadOptions) -> Logs {
-        Logs { origin: Origin::Files { paths: paths.into_iter().map(Into::into).collect(), options }, half: None }
+        let paths = paths.into_iter().map(Into::into).collect();
+        Logs { origin: Origin::Files { paths, options, versions: Versions::default() }, half: None }
     }
 
     /// Trajectories in memory; `alphabet` names their symbols.
@@ -180,27 +187,36 @@ impl Logs {
     /// bins, and for others whose values are numbers that hardly repeat. Logs in memory are
     /// unchanged.
     pub fn fitted(&self) -> Result<Logs> {
-        let Origin::Files { paths, options } = &self.origin else { return Ok(self.clone()) };
+        let Origin::Files { paths, options, versions } = &self.origin else { return Ok(self.clone()) };
         let open = |i: usize| {
             let path: &PathBuf = paths.get(i)?;
             let name = path.display().to_string();
             Some(
-                open_as_written(path)
+                open_as_written(path, versions)
                     .and_then(|table| arranged(&name, table, &options.schema))
                     .map(|table| (name.clone(), table)),
             )
         };
         let options = ReadOptions { schema: fit::fit(&options.schema, open)?, ..options.clone() };
-        Ok(Logs { origin: Origin::Files { paths: paths.clone(), options }, half: self.half.clone() })
+        Ok(self.with_options(options))
+    }
+
+    /// The same files, read in another way.
+    fn with_options(&self, options: ReadOptions) -> Logs {
+        let origin = match &self.origin {
+            Origin::Files { paths, versions, .. } => Origin::Files { paths: paths.clone(), options, versions: versions.clone() },
+            memory => memory.clone(),
+        };
+        Logs { origin, half: self.half.clone() }
     }
 
     /// What the columns of the first table seem to mean, where the schema does not say it.
     pub fn guess(&self) -> Result<Option<Guess>> {
-        let Origin::Files { paths, options } = &self.origin else { return Ok(None) };
+        let Origin::Files { paths, options, versions } = &self.origin else { return Ok(None) };
         let Some(path) = paths.first() else { return Ok(None) };
-        let profile = profile::Profile::of(open_as_written(path)?, &options.schema)?;
+        let profile = profile::Profile::of(open_as_written(path, versions)?, &options.schema)?;
         let mut guess = guess::guess(&path.display().to_string(), &profile, &options.schema);
-        guess.check(&options.schema, |schema| reads_first_rows(path, schema, options.on_bad));
+        guess.check(&options.schema, |schema| reads_first_rows(path, versions, schema, options.on_bad));
         Ok(Some(guess))
     }
 
@@ -208,9 +224,9 @@ impl Logs {
     /// a column, a time by which rows are sorted, and, if the usual names are missing, actions and
     /// observations. Also returns the guess, where there was anything to guess.
     pub fn understood(&self) -> Result<(Logs, Option<Guess>)> {
-        let Origin::Files { paths, options } = &self.origin else { return Ok((self.clone(), None)) };
+        let Origin::Files { paths, options, versions } = &self.origin else { return Ok((self.clone(), None)) };
         let Some(path) = paths.first() else { return Ok((self.clone(), None)) };
-        let table = open_as_written(path)?;
+        let table = open_as_written(path, versions)?;
         let usual = columns::Columns::find(&path.display().to_string(), table.columns(), &options.schema);
         let needs_none = usual.as_ref().is_ok_and(|columns| {
             let step = columns.step.is_none_or(|step| table.columns()[step].eq_ignore_ascii_case("step"));
@@ -224,14 +240,15 @@ impl Logs {
         columns::Columns::find(&path.display().to_string(), table.columns(), &schema)?;
         let changed = schema != *options.schema;
         let options = ReadOptions { schema: Arc::new(schema), ..options.clone() };
-        let logs = Logs { origin: Origin::Files { paths: paths.clone(), options }, half: self.half.clone() };
-        Ok((logs, changed.then_some(guess)))
+        Ok((self.with_options(options), changed.then_some(guess)))
     }
 
     /// The same logs with another schema; for logs in memory only a note of what their tables meant.
     pub fn with_schema(self, schema: Arc<Schema>) -> Logs {
         let origin = match self.origin {
-            Origin::Files { paths, options } => Origin::Files { paths, options: ReadOptions { schema, ..options } },
+            Origin::Files { paths, options, versions } => {
+                Origin::Files { paths, options: ReadOptions { schema, ..options }, versions }
+            }
             Origin::Memory { earlier, trajectories } => {
                 Origin::Memory { earlier: Arc::new(ReadState { schema, ..(*earlier).clone() }), trajectories }
             }
@@ -311,15 +328,17 @@ impl Logs {
             Origin::Files { paths, .. } if paths.is_empty() => {
                 return Err(Error::data("no log files were given", "name at least one"));
             }
-            Origin::Files { paths, options } => {
-                let open = paths.get(file).map(|path| open(path, options, &mut state)).transpose()?;
-                Sources { open, paths: paths.clone(), opened: file + 1, options: options.clone(), taken: 0 }
+            Origin::Files { paths, options, versions } => {
+                let open = paths.get(file).map(|path| open(path, versions, options, &mut state)).transpose()?;
+                let (paths, versions, options) = (paths.clone(), versions.clone(), options.clone());
+                Sources { open, paths, versions, opened: file + 1, options, taken: 0 }
             }
             Origin::Memory { earlier, trajectories } => {
                 let memory = Memory::new(&earlier.alphabet, trajectories.clone(), &mut state.alphabet);
                 state = ReadState { alphabet: state.alphabet, ..(**earlier).clone() };
                 let open = (file == 0).then(|| Box::new(memory) as Box<dyn Source>);
-                Sources { open, paths: Arc::default(), opened: 0, options: ReadOptions::default(), taken: 0 }
+                let (paths, versions, options) = Default::default();
+                Sources { open, paths, versions, opened: 0, options, taken: 0 }
             }
         };
         while sources.taken < position.episode {
@@ -351,6 +370,7 @@ pub struct Reader {
 struct Sources {
     open: Option<Box<dyn Source>>,
     paths: Arc<[PathBuf]>,
+    versions: Versions,
     opened: usize,
     options: ReadOptions,
     /// Trajectories taken from the source that is being read.
@@ -449,7 +469,7 @@ impl Sources {
             }
             self.taken = 0;
             self.open = match self.paths.get(self.opened) {
-                Some(path) => Some(open(path, &self.options, state)?),
+                Some(path) => Some(open(path, &self.versions, &self.options, state)?),
                 None => None,
             };
             self.opened += 1;
@@ -458,9 +478,9 @@ impl Sources {
     }
 }
 
-fn open(path: &Path, options: &ReadOptions, state: &mut ReadState) -> Result<Box<dyn Source>> {
+fn open(path: &Path, versions: &Versions, options: &ReadOptions, state: &mut ReadState) -> Result<Box<dyn Source>> {
     let file = path.display().to_string();
-    match input::open(path)? {
+    match input::open(path, versions)? {
         Opened::Csv(input) => source(file, csv::Csv::open(input)?, options, state),
         Opened::JsonLines(input) => source(file, jsonl::JsonLines::open(input)?, options, state),
         #[cfg(feature = "parquet")]
@@ -476,8 +496,8 @@ fn arranged(file: &str, table: Box<dyn Table>, schema: &Schema) -> Result<Box<dy
 }
 
 /// The table of a file.
-fn open_as_written(path: &Path) -> Result<Box<dyn Table>> {
-    Ok(match input::open(path)? {
+fn open_as_written(path: &Path, versions: &Versions) -> Result<Box<dyn Table>> {
+    Ok(match input::open(path, versions)? {
         Opened::Csv(input) => Box::new(csv::Csv::open(input)?),
         Opened::JsonLines(input) => Box::new(jsonl::JsonLines::open(input)?),
         #[cfg(feature = "parquet")]
@@ -488,9 +508,9 @@ fn open_as_written(path: &Path) -> Result<Box<dyn Table>> {
 }
 
 /// Reads the first rows of a file as a schema says.
-fn reads_first_rows(path: &Path, schema: &Schema, on_bad: OnBadEpisode) -> Result<()> {
+fn reads_first_rows(path: &Path, versions: &Versions, schema: &Schema, on_bad: OnBadEpisode) -> Result<()> {
     let name = path.display().to_string();
-    let head = || open_as_written(path).map(|table| table::Head::new(table, profile::ROWS));
+    let head = || open_as_written(path, versions).map(|table| table::Head::new(table, profile::ROWS));
     let of_first = |i: usize| {
         let arranged = || Ok((name.clone(), arranged(&name, Box::new(head()?), schema)?));
         (i == 0).then(arranged)

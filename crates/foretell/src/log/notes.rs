@@ -1,10 +1,12 @@
 //! Notes of a reader on what is no error.
 
+use rustc_hash::FxHashSet;
 use serde::Serialize;
 
 use super::columns::Columns;
 use super::schema::{Role, Schema};
 use super::table::Table;
+use crate::data::escaped;
 
 /// Notes of a reader: no errors, but the user should know.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -24,7 +26,13 @@ pub struct Notes {
     /// How rows were sorted, where that is in doubt.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub order: Vec<String>,
+    /// The columns in `ignored_columns`.
+    #[serde(skip)]
+    known: FxHashSet<String>,
 }
+
+/// Columns that a sentence names; a table may have thousands.
+const NAMED: usize = 30;
 
 impl Notes {
     /// The notes as plain sentences.
@@ -56,8 +64,11 @@ impl Notes {
                 .into(),
         );
         self.order.iter().for_each(|note| say(true, note.clone()));
-        let shown = |name: &String| if name.trim().is_empty() { format!("{name:?}") } else { name.clone() };
-        let ignored: Vec<String> = self.ignored_columns.iter().map(shown).collect();
+        let shown = |name: &String| if name.trim().is_empty() { format!("{name:?}") } else { escaped(name).into_owned() };
+        let mut ignored: Vec<String> = self.ignored_columns.iter().take(NAMED).map(shown).collect();
+        if self.ignored_columns.len() > NAMED {
+            ignored.push(format!("… ({} in all)", self.ignored_columns.len()));
+        }
         say(!ignored.is_empty(), format!("columns not read: {}", ignored.join(", ")));
         sentences
     }
@@ -73,10 +84,18 @@ impl Notes {
         }
         let sort = schema.sort.as_deref().unwrap_or_default();
         for &column in columns.ignored.iter().filter(|&&column| !sort.iter().any(|by| by == name(column))) {
-            add(&mut self.ignored_columns, name(column).to_string());
+            self.ignore(name(column));
         }
         self.unsure_timing |= columns.unsure_timing;
         table.notes().iter().for_each(|note| add(&mut self.order, note.clone()));
+    }
+
+    /// Notes a column that is not read.
+    pub(super) fn ignore(&mut self, name: &str) {
+        if !self.known.contains(name) {
+            self.known.insert(name.to_string());
+            self.ignored_columns.push(name.to_string());
+        }
     }
 }
 

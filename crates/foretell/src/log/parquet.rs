@@ -1,6 +1,6 @@
 //! Tables in Parquet.
 
-use std::fs::File;
+use std::cell;
 use std::panic::{self, AssertUnwindSafe};
 
 use parquet::arrow::ProjectionMask;
@@ -8,13 +8,15 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReader
 
 use super::batches::{Cells, is_readable};
 use super::cell::Cell;
-use super::table::{Advance, Location, Table};
+use super::table::{Advance, Location, Table, check_columns};
+use super::watched::{Stop, Watched};
 use crate::error::{Error, Result};
+use crate::limits::{RATIO, UNPACKED};
 
 /// A Parquet file, read batch by batch.
 pub(super) struct Parquet {
     name: String,
-    file: File,
+    file: Watched,
     metadata: ArrowReaderMetadata,
     columns: Vec<String>,
     batches: Option<ParquetRecordBatchReader>,
@@ -31,12 +33,14 @@ const BATCH: usize = 1 << 12; // rows; a batch of the columns that are read fits
 
 impl Parquet {
     /// Reads the schema.
-    pub fn open(name: String, file: File) -> Result<Parquet> {
-        let metadata = guard(&name, || ArrowReaderMetadata::load(&file, Default::default()))?;
+    pub fn open(name: String, file: Watched) -> Result<Parquet> {
+        let metadata = guard(&name, || ArrowReaderMetadata::load(file.file(), Default::default()))?;
         if !has_sound_offsets(&metadata) {
             return Err(broken(&name, &"a column begins or ends before the file"));
         }
         let columns: Vec<_> = metadata.schema().fields().iter().map(|field| field.name().clone()).collect();
+        check_columns(&columns, 0, &name, None)?;
+        check_unpacked(&metadata).map_err(|stop| stop.of(name.clone()))?;
         let slots = vec![None; columns.len()];
         Ok(Parquet { name, file, metadata, columns, batches: None, slots, cells: Vec::new(), len: 0, row: 0, before: 0 })
     }
@@ -46,12 +50,15 @@ impl Parquet {
         self.before += self.len as u64;
         (self.len, self.row) = (0, 0);
         let Some(batches) = &mut self.batches else { return Ok(false) };
-        let Some(batch) = guard(&self.name, || batches.next().transpose())? else { return Ok(false) };
+        let batch = guard(&self.name, || batches.next().transpose());
+        // Of a file that changed it says more than what came of that.
+        self.file.check().map_err(|error| failed(&self.name, error))?;
+        let Some(batch) = batch? else { return Ok(false) };
         self.len = batch.num_rows();
         self.cells.clear();
         let schema = batch.schema();
         let cells = schema.fields().iter().zip(batch.columns()).map(|(field, array)| Cells::of(field.name(), array, &self.name));
-        self.cells = cells.collect::<Result<_>>()?;
+        self.cells = guarded(|| cells.collect::<Result<_>>()).unwrap_or_else(|| Err(broken(&self.name, &CONTRADICTS)))?;
         Ok(true)
     }
 }
@@ -67,7 +74,7 @@ impl Table for Parquet {
         for (slot, &column) in wanted.iter().enumerate() {
             self.slots[column] = Some(slot);
         }
-        let file = self.file.try_clone().map_err(Error::io("read", &self.name))?;
+        let file = self.file.file().try_clone().map_err(Error::io("read", &self.name))?;
         let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone());
         let mask = ProjectionMask::roots(builder.parquet_schema(), wanted);
         let batches = guard(&self.name, || builder.with_projection(mask).with_batch_size(BATCH).build())?;
@@ -107,13 +114,63 @@ impl Table for Parquet {
     }
 }
 
-/// The parquet crate has assertions that a broken file can trip; such a file is an error like any
-/// other.
+thread_local! {
+    /// How many decoders of foreign files this thread is in.
+    static DECODING: cell::Cell<u32> = const { cell::Cell::new(0) };
+}
+
+/// Whether this thread is decoding a file of another format, where a panic means that the file is
+/// damaged and is reported as an error. A panic hook should then say nothing.
+///
+/// ```
+/// let say = std::panic::take_hook();
+/// std::panic::set_hook(Box::new(move |panic| {
+///     if !foretell::log::is_decoding() {
+///         say(panic);
+///     }
+/// }));
+/// ```
+pub fn is_decoding() -> bool {
+    DECODING.get() > 0
+}
+
+/// What a decoder returns; `None` if it panics. The parquet crate has assertions that a broken file
+/// can trip; such a file is an error like any other.
+fn guarded<R>(decode: impl FnOnce() -> R) -> Option<R> {
+    DECODING.set(DECODING.get() + 1);
+    let decoded = panic::catch_unwind(AssertUnwindSafe(decode));
+    DECODING.set(DECODING.get() - 1);
+    decoded.ok()
+}
+
 fn guard<R, E: std::fmt::Display>(name: &str, read: impl FnOnce() -> Result<R, E>) -> Result<R> {
-    match panic::catch_unwind(AssertUnwindSafe(read)) {
-        Ok(result) => result.map_err(|error| broken(name, &error)),
-        Err(_) => Err(broken(name, &"it contradicts itself")),
+    match guarded(read) {
+        Some(result) => result.map_err(|error| broken(name, &error)),
+        None => Err(broken(name, &CONTRADICTS)),
     }
+}
+
+const CONTRADICTS: &str = "it contradicts itself";
+
+/// The error of a read that failed.
+fn failed(name: &str, error: std::io::Error) -> Error {
+    match Stop::within(&error) {
+        Some(stop) => stop.of(name.to_string()),
+        None => Error::io("read", name)(error),
+    }
+}
+
+/// Refuses columns that unpack to far more than they are: they would be held in memory.
+fn check_unpacked(metadata: &ArrowReaderMetadata) -> Result<(), Stop> {
+    let groups = metadata.metadata().row_groups().iter().flat_map(|group| group.columns());
+    for column in groups {
+        let (packed, unpacked) = (column.compressed_size() as u64, column.uncompressed_size().max(0) as u64);
+        let most = UNPACKED.max(packed.saturating_mul(RATIO));
+        if unpacked > most {
+            return Err(Stop::Unpacks { packed, to: most });
+        }
+    }
+    Ok(())
 }
 
 /// Checked here, because the parquet crate asserts it.
@@ -130,6 +187,7 @@ fn broken(name: &str, error: &dyn std::fmt::Display) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::sync::Arc;
 
     use arrow_array::builder::{Float64Builder, ListBuilder};

@@ -12,6 +12,8 @@ use crate::error::Result;
 
 /// Rows that are looked at.
 pub(super) const ROWS: usize = 20_000;
+/// Cells after which no more rows are read: tables with thousands of columns need fewer.
+const CELLS: usize = 1 << 22;
 /// Different values that are shown.
 const EXAMPLES: usize = 3;
 
@@ -45,13 +47,15 @@ impl Profile {
         table.want(&(0..table.columns().len()).filter(|&column| table.can_read(column)).collect::<Vec<_>>())?;
         let mut cells: Vec<Vec<Option<Box<str>>>> = Vec::new();
         let mut kinds: Vec<Kinds> = Vec::new();
-        while cells.len() < ROWS {
+        let mut read = 0;
+        while cells.len() < ROWS && read < CELLS {
             match table.advance()? {
                 Advance::End => break,
                 Advance::Malformed(_) => continue,
                 Advance::Row => {}
             }
             kinds.resize_with(table.columns().len(), Kinds::default);
+            read += kinds.len();
             let text = |(column, kinds): (usize, &mut Kinds)| {
                 let cell = table.cell(column);
                 kinds.add(cell, schema, table.is_typed());

@@ -8,6 +8,7 @@ use std::io::Read;
 use super::cell::Problem;
 use super::input::Input;
 use crate::error::{Error, Result};
+use crate::limits::LINE;
 
 /// The records of a file, one at a time.
 pub(super) struct Records {
@@ -45,8 +46,6 @@ enum RecordEnd {
 
 /// Bytes read at a time; few in unit tests, so that records cross the boundary.
 const CHUNK: usize = if cfg!(test) { 16 } else { 1 << 18 };
-/// A longer record means that a quote was not closed.
-const LONGEST: usize = 1 << 24;
 
 impl Records {
     /// The records of `input`.
@@ -214,7 +213,7 @@ impl Records {
             }
         }
         match field {
-            _ if !self.at_end && bytes.len() - self.begin < LONGEST => RecordEnd::NeedMore,
+            _ if !self.at_end && bytes.len() - self.begin < LINE => RecordEnd::NeedMore,
             Field::Quoted => RecordEnd::Malformed("a quote that is never closed"),
             _ if !self.at_end => RecordEnd::Malformed("a line that is too long"),
             _ => {
@@ -237,9 +236,14 @@ impl Records {
     /// Reads more bytes and appends them to those not yet divided.
     #[cold]
     fn fill(&mut self) -> Result<()> {
-        if self.buffer.len() - self.begin > LONGEST {
-            let problem = format!("a line of more than {} MiB", LONGEST >> 20);
-            return Err(Error::input(self.input.name(), Some(self.line), problem, "check that this is a CSV file"));
+        if self.buffer.len() - self.begin > LINE {
+            let problem = format!("a line of more than {} MiB", LINE >> 20);
+            return Err(Error::input(
+                self.input.name(),
+                Some(self.line),
+                problem,
+                "check that this is a CSV file, and that its quotes are closed",
+            ));
         }
         self.buffer.drain(..self.begin);
         self.begin = 0;

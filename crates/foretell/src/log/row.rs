@@ -12,6 +12,7 @@ use super::schema::Schema;
 use super::symbols::{Symbols, is_missing};
 use super::table::{Table, read};
 use crate::data::{Action, Alphabet, End, Observation};
+use crate::limits::NAME;
 
 /// Reads a flag; false without a column.
 #[inline(always)]
@@ -95,6 +96,7 @@ impl RowReader {
             }
             elapsed.push(before, now, scratch);
         }
+        check_length(scratch, "action")?;
         Ok(Action(intern(scratch).value()))
     }
 
@@ -130,6 +132,7 @@ impl RowReader {
         } else if missing > 0 {
             return Ok(Seen::Missing((missing < from.parts()).then(|| scratch.as_str().into())));
         }
+        check_length(scratch, "observation")?;
         Ok(Seen::Symbol(Observation(intern(scratch, end, alphabet, fresh).value())))
     }
 
@@ -244,6 +247,15 @@ impl RowReader {
 
 /// The observation of a step that ended an episode, where nothing else was seen.
 const ENDED: &str = "end";
+
+/// Refuses a name that is joined from many parts and too long to be kept.
+fn check_length(name: &str, kind: &str) -> Result<(), Problem> {
+    if name.len() <= NAME {
+        return Ok(());
+    }
+    let problem = format!("the {kind} has {} bytes, and names can have {NAME}", name.len());
+    Err(Problem::new(problem, "read fewer columns, or divide measured ones into bins (`bins`)"))
+}
 
 fn missing_action(cell: Cell<'_>) -> Problem {
     Problem::new(format!("{cell} is a missing action"), "give every row the action that was taken, or drop the row")

@@ -199,6 +199,28 @@ impl Schema {
         self.wide.iter().any(matches)
     }
 
+    /// Whether it says something of a column of that name, or may.
+    pub(super) fn names_column(&self, name: &str) -> bool {
+        let roles = [
+            Role::Episode,
+            Role::Group,
+            Role::Step,
+            Role::Sort,
+            Role::Action,
+            Role::Observation,
+            Role::Reward,
+            Role::Terminated,
+            Role::Truncated,
+            Role::Probability,
+            Role::LogProbability,
+            Role::Elapsed,
+            Role::Available,
+        ];
+        let mut given = roles.into_iter().filter_map(|role| self.given(role)).flatten();
+        let mut measured = self.bins.keys().chain(self.encoders.keys()).flat_map(|key| key.split('+'));
+        !self.wide.is_empty() || given.any(|column| column.eq_ignore_ascii_case(name)) || measured.any(|column| column == name)
+    }
+
     /// Whether a text stands for a missing value.
     pub(super) fn is_missing(&self, text: &[u8]) -> bool {
         text.is_empty()
@@ -206,6 +228,11 @@ impl Schema {
                 Some(given) => given.iter().any(|name| name.as_bytes() == text),
                 None => MISSING.iter().any(|name| name.as_bytes() == text),
             }
+    }
+
+    /// Whether a text in a table stands for a missing value.
+    pub fn means_missing(&self, text: &str) -> bool {
+        self.is_missing(text.as_bytes())
     }
 
     /// The schema as the user wrote it, without what was fitted to logs.

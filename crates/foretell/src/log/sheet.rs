@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use super::formula::guarded;
 use super::input::Format;
 use super::sheet_types::{CellValue, ColumnKind};
 #[cfg(feature = "parquet")]
@@ -10,7 +11,8 @@ use super::write::AnyParquet;
 use super::write::{Output, create, csv_error};
 use crate::error::{Error, Result};
 
-/// Writes a table row by row. The file appears in [`Sheet::finish`].
+/// Writes a table row by row. The file appears in [`Sheet::finish`]. In CSV, a text that a spreadsheet
+/// would run as a formula, such as `=1+1`, has an apostrophe before it, which reading takes away.
 ///
 /// ```
 /// use foretell::log::{CellValue, ColumnKind, Sheet};
@@ -45,7 +47,7 @@ impl Sheet {
         let rows = match format {
             Format::Csv => {
                 let mut rows = csv::Writer::from_writer(output);
-                let header = rows.write_record(columns.iter().map(|(name, _)| name));
+                let header = rows.write_record(columns.iter().map(|(name, _)| guarded(name).into_owned()));
                 header.map_err(csv_error).map_err(Error::io("write", path))?;
                 Rows::Csv(Box::new(rows))
             }
@@ -87,7 +89,7 @@ fn write_csv(rows: &mut csv::Writer<Output>, cells: &[CellValue<'_>]) -> io::Res
         for cell in cells {
             match cell {
                 CellValue::Missing => rows.write_field("")?,
-                CellValue::Text(text) => rows.write_field(text)?,
+                CellValue::Text(text) => rows.write_field(&*guarded(text))?,
                 CellValue::Integer(n) => rows.write_field(n.to_string())?,
                 CellValue::Number(x) => rows.write_field(format!("{x:?}"))?,
                 CellValue::Flag(flag) => rows.write_field(if *flag { "true" } else { "false" })?,

@@ -11,6 +11,7 @@ use super::columns::Columns;
 use super::sheet::Sheet;
 use super::sheet_types::{CellValue, ColumnKind};
 use super::table::{Advance, LocatedProblem, Table};
+use super::watched::Versions;
 use super::{Schema, open_as_written};
 use crate::error::{Error, Result};
 use crate::rng::Seed;
@@ -29,6 +30,7 @@ pub struct Split {
 /// The rows of tables on their way into two files.
 struct Splitter {
     by: Vec<String>,
+    versions: Versions,
     /// For each group whether it goes to the second file, once that is decided.
     second: FxHashMap<String, bool>,
     /// In order of first appearance.
@@ -42,11 +44,12 @@ pub fn split(paths: &[PathBuf], schema: &Schema, by: &[String], share: f64, seed
     if !(share > 0.0 && share < 1.0) {
         return Err(Error::parameter("test", share, "must be between 0 and 1"));
     }
+    let versions = Versions::default();
     let by = match by.is_empty() {
         false => by.to_vec(),
         true => {
             let path = paths.first().ok_or_else(|| Error::data("no log files were given", "name at least one"))?;
-            let table = open_as_written(path)?;
+            let table = open_as_written(path, &versions)?;
             let columns = Columns::find(&path.display().to_string(), table.columns(), schema)?;
             let names: Vec<String> = columns.episode.iter().map(|&column| table.columns()[column].clone()).collect();
             if names.is_empty() {
@@ -60,7 +63,7 @@ pub fn split(paths: &[PathBuf], schema: &Schema, by: &[String], share: f64, seed
             names
         }
     };
-    let mut splitter = Splitter { by, second: FxHashMap::default(), groups: Vec::new(), columns: Vec::new() };
+    let mut splitter = Splitter { by, versions, second: FxHashMap::default(), groups: Vec::new(), columns: Vec::new() };
     for path in paths {
         splitter.look(path)?;
     }
@@ -82,14 +85,15 @@ impl Splitter {
     /// Collects groups, and the kinds of columns.
     fn look(&mut self, path: &Path) -> Result<()> {
         let file = path.display().to_string();
-        let mut table = open_whole(path)?;
+        let mut table = open_whole(path, &self.versions)?;
         let places = self.places(&file, &table)?;
+        let mut width = 0;
         while next(&file, &mut table)? {
             for column in self.columns.len()..table.columns().len() {
                 self.columns.push((table.columns()[column].clone(), None));
             }
-            let names: Vec<&String> = self.columns[..table.columns().len()].iter().map(|(name, _)| name).collect();
-            if names.iter().zip(table.columns()).any(|(known, name)| *known != name) {
+            let new = width..table.columns().len();
+            if new.clone().any(|column| self.columns[column].0 != table.columns()[column]) {
                 return Err(Error::input(
                     &file,
                     None,
@@ -97,6 +101,7 @@ impl Splitter {
                     "split each table by itself",
                 ));
             }
+            width = new.end;
             for column in 0..table.columns().len() {
                 let kind = &mut self.columns[column].1;
                 *kind = joined(*kind, table.cell(column));
@@ -140,7 +145,7 @@ impl Splitter {
 
     fn write(&self, path: &Path, sheets: &mut [Sheet; 2], rows: &mut [u64; 2]) -> Result<()> {
         let file = path.display().to_string();
-        let mut table = open_whole(path)?;
+        let mut table = open_whole(path, &self.versions)?;
         let places = self.places(&file, &table)?;
         while next(&file, &mut table)? {
             let to = usize::from(self.second.get(&group(&table, &places)).copied().unwrap_or(false));
@@ -156,8 +161,8 @@ impl Splitter {
 }
 
 /// A table of which all columns are read.
-fn open_whole(path: &Path) -> Result<Box<dyn Table>> {
-    let mut table = open_as_written(path)?;
+fn open_whole(path: &Path, versions: &Versions) -> Result<Box<dyn Table>> {
+    let mut table = open_as_written(path, versions)?;
     table.want(&(0..table.columns().len()).collect::<Vec<_>>())?;
     Ok(table)
 }

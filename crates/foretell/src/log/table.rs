@@ -2,6 +2,7 @@
 
 use super::cell::{Cell, Problem};
 use crate::error::{Error, Result};
+use crate::limits::{COLUMNS, NAME};
 
 /// Named columns, and rows that are visited once.
 pub(super) trait Table: Send {
@@ -106,6 +107,22 @@ impl Table for Head {
 
     fn is_typed(&self) -> bool {
         self.table.is_typed()
+    }
+}
+
+/// Refuses columns that are too many, or whose names are too long; `line` is where they were found.
+pub(super) fn check_columns(names: &[String], new: usize, file: &str, line: Option<u64>) -> Result<()> {
+    if names.len() > COLUMNS {
+        let problem = format!("{} columns, of which there can be {COLUMNS}", names.len());
+        return Err(Error::input(file, line, problem, "leave out those that are not read"));
+    }
+    match names[new..].iter().find(|name| name.len() > NAME) {
+        Some(name) => {
+            let begin: String = name.chars().take(20).collect();
+            let problem = format!("the name of a column, {begin:?}…, has {} bytes, and can have {NAME}", name.len());
+            Err(Error::input(file, line, problem, "give the column a shorter name"))
+        }
+        None => Ok(()),
     }
 }
 

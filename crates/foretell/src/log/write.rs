@@ -3,6 +3,7 @@
 #[cfg(feature = "parquet")]
 mod parquet;
 
+use std::borrow::Cow;
 use std::fmt::{Debug, Write as _};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -16,11 +17,13 @@ pub(super) use self::parquet::AnyParquet;
 #[cfg(feature = "parquet")]
 use self::parquet::ParquetRows;
 use super::cell::flag;
+use super::formula::guarded;
 use super::input::{Format, Kind};
 use super::row::LISTED;
 use super::schema::MISSING;
 use crate::data::{Action, Alphabet, End, Trajectory};
 use crate::error::{Error, Result};
+use crate::limits;
 use crate::store::AtomicFile;
 
 /// Writes trajectories as a table that [`Logs`](crate::Logs) can read: episodes and steps are
@@ -37,6 +40,15 @@ pub struct Writer {
     output: Option<Output>,
     episodes: i64,
     optional: Optional,
+    names: Names,
+}
+
+/// How names are written in CSV.
+#[derive(Clone, Copy, PartialEq)]
+enum Names {
+    /// With an apostrophe before those that a spreadsheet would run as formulas.
+    Guarded,
+    AsTheyAre,
 }
 
 /// Which columns that not all logs need are written.
@@ -87,6 +99,7 @@ enum Rows {
     Csv {
         rows: Box<csv::Writer<Output>>,
         scratch: String,
+        names: Names,
     },
     JsonLines(Output),
     #[cfg(feature = "parquet")]
@@ -110,12 +123,19 @@ impl Writer {
     }
 
     fn new(path: PathBuf, format: Format, output: Output) -> Writer {
-        Writer { path, format, rows: None, output: Some(output), episodes: 0, optional: Optional::default() }
+        let (rows, optional, names) = (None, Optional::default(), Names::Guarded);
+        Writer { path, format, rows, output: Some(output), episodes: 0, optional, names }
     }
 
     /// Numbers the episodes from `first` on, for a file that continues another.
     pub fn numbered_from(self, first: u64) -> Writer {
         Writer { episodes: first as i64, ..self }
+    }
+
+    /// Writes names in CSV as they are, also those that a spreadsheet would run as formulas, such as
+    /// `=1+1`. Otherwise these have an apostrophe before them, which reading takes away.
+    pub fn verbatim(self) -> Writer {
+        Writer { names: Names::AsTheyAre, ..self }
     }
 
     /// Writes one trajectory, as the next episode.
@@ -160,7 +180,7 @@ impl Writer {
         let mut columns: Vec<&str> = required.to_vec();
         columns.extend(optional.probabilities.then_some(*probability));
         columns.extend(optional.available.then_some(*available));
-        let rows = Rows::begin(self.format, output, &columns).map_err(Error::io("write", &self.path))?;
+        let rows = Rows::begin(self.format, output, &columns, self.names).map_err(Error::io("write", &self.path))?;
         self.rows = Some(rows);
         Ok(())
     }
@@ -194,6 +214,12 @@ impl Writer {
         if let Some(name) = actions.iter().find(|name| own.available && (name.contains(LISTED) || name.trim() != *name)) {
             return refuse(format!("the action {name:?} cannot be in a list of available ones"));
         }
+        if let Some(p) = action_probabilities.iter().find(|p| !(limits::PROBABILITY..=1.0).contains(*p)) {
+            return refuse(format!(
+                "the probability of an action is {p:e}, which is not between {:e} and 1",
+                limits::PROBABILITY
+            ));
+        }
         for (step, reward) in steps.iter().zip(rewards) {
             let missing = step.observation.is_missing();
             match (actions.get(step.action.index()), observations.get(step.observation.index())) {
@@ -201,14 +227,17 @@ impl Writer {
                 (Some(action), Some(symbol)) if MISSING.contains(&&**action) || MISSING.contains(&&*symbol.name) => {
                     return refuse(format!("{action:?} or {:?} would be read as a missing value", symbol.name));
                 }
+                (Some(action), Some(symbol)) if action.len().max(symbol.name.len()) > limits::NAME => {
+                    return refuse(format!("a name has more than {} bytes", limits::NAME));
+                }
                 (Some(action), Some(symbol)) if action.is_empty() || symbol.name.is_empty() => {
                     return refuse("a name is empty".into());
                 }
                 (Some(_), Some(_)) => {}
                 _ => return refuse(format!("action {} or observation {} has no name", step.action.0, step.observation.0)),
             }
-            if reward.is_some_and(|r| !r.is_finite()) {
-                return refuse("a reward is not finite".into());
+            if let Some(reward) = reward.filter(|r| !(r.abs() <= limits::REWARD)) {
+                return refuse(format!("a reward is {reward:e}, which is not within ±{:e}", limits::REWARD));
             }
         }
         Ok(())
@@ -232,12 +261,12 @@ fn list(alphabet: &Alphabet, actions: &[Action]) -> String {
 }
 
 impl Rows {
-    fn begin(format: Format, output: Output, columns: &[&str]) -> io::Result<Rows> {
+    fn begin(format: Format, output: Output, columns: &[&str], names: Names) -> io::Result<Rows> {
         Ok(match format {
             Format::Csv => {
                 let mut rows = csv::Writer::from_writer(output);
                 rows.write_record(columns).map_err(csv_error)?;
-                Rows::Csv { rows: Box::new(rows), scratch: String::new() }
+                Rows::Csv { rows: Box::new(rows), scratch: String::new(), names }
             }
             Format::JsonLines => Rows::JsonLines(output),
             #[cfg(feature = "parquet")]
@@ -249,7 +278,7 @@ impl Rows {
 
     fn write(&mut self, row: Row<'_>) -> io::Result<()> {
         match self {
-            Rows::Csv { rows, scratch } => write_csv(rows, scratch, row).map_err(csv_error),
+            Rows::Csv { rows, scratch, names } => write_csv(rows, scratch, row, *names).map_err(csv_error),
             Rows::JsonLines(output) => {
                 serde_json::to_writer(&mut *output, &row)?;
                 output.write_all(b"\n")
@@ -278,11 +307,12 @@ pub(super) fn csv_error(error: csv::Error) -> io::Error {
     }
 }
 
-fn write_csv(rows: &mut csv::Writer<Output>, scratch: &mut String, row: Row<'_>) -> csv::Result<()> {
+fn write_csv(rows: &mut csv::Writer<Output>, scratch: &mut String, row: Row<'_>, names: Names) -> csv::Result<()> {
+    let name = |name| if names == Names::Guarded { guarded(name) } else { Cow::Borrowed(name) };
     write_number(rows, scratch, row.episode_id)?;
     write_number(rows, scratch, row.step)?;
-    rows.write_field(row.action)?;
-    rows.write_field(row.observation.unwrap_or_default())?;
+    rows.write_field(&*name(row.action))?;
+    rows.write_field(&*name(row.observation.unwrap_or_default()))?;
     match row.reward {
         Some(reward) => write_number(rows, scratch, reward)?,
         None => rows.write_field("")?,
@@ -293,7 +323,7 @@ fn write_csv(rows: &mut csv::Writer<Output>, scratch: &mut String, row: Row<'_>)
         write_number(rows, scratch, probability)?;
     }
     if let Some(available) = row.available {
-        rows.write_field(available)?;
+        rows.write_field(&*name(available))?;
     }
     rows.write_record(None::<&[u8]>)?;
     Ok(())

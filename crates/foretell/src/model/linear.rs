@@ -112,14 +112,14 @@ impl Linear {
     }
 
     /// Fills in the share of each observation in the logs for an action, add-half smoothed; uniform
-    /// for an action that was not seen in training.
+    /// for an action that was not seen in training. A table of all of them would be |A| × |O|.
     pub(super) fn shares(&self, a: Action, p: &mut [f64]) {
-        p.fill(0.5);
-        if a.index() + 1 < self.derived.first.len() {
-            self.slots(a).for_each(|slot| p[self.pairs[slot].observation.index()] += self.derived.counts[slot]);
+        let seen = if a.index() + 1 < self.derived.first.len() { self.slots(a) } else { 0..0 };
+        let total = 0.5 * p.len() as f64 + self.derived.counts[seen.clone()].iter().sum::<f64>();
+        p.fill(0.5 / total);
+        for slot in seen {
+            p[self.pairs[slot].observation.index()] = (0.5 + self.derived.counts[slot]) / total;
         }
-        let total: f64 = p.iter().sum();
-        p.iter_mut().for_each(|p| *p /= total);
     }
 
     /// The normalised mean state after a pair; after the observation alone if the pair has none.

@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bounds::{Bound, Bounded};
 use crate::data::Groups;
+use crate::limits;
 use crate::rng::Seed;
 
 /// Estimators of the value of a policy.
@@ -146,6 +147,9 @@ struct AtStep {
     is_known: Vec<bool>,
 }
 
+/// An episode with such a weight has all of it; the bound keeps sums of squares finite.
+const MOST_WEIGHT: f64 = 1.0 / limits::PROBABILITY;
+
 impl Evidence {
     /// Returns of at most `horizon` steps.
     ///
@@ -231,7 +235,7 @@ impl Evidence {
         for t in 0..self.horizon {
             for (i, z) in self.episodes.iter().enumerate() {
                 if let Some(ratio) = z.ratios.get(t) {
-                    so_far[i] *= ratio;
+                    so_far[i] = (so_far[i] * ratio).min(MOST_WEIGHT);
                 }
                 let term = self.term(z, t, baseline);
                 at.is_known[i] = term.is_some();
@@ -296,7 +300,7 @@ impl Evidence {
             let is_whole = length == self.horizon || z.terminated;
             let rewards: Option<Vec<f64>> = z.rewards[..length].iter().copied().collect();
             let earned = rewards.filter(|_| is_whole)?.iter().rev().fold(0.0, |sum, r| r + self.discount * sum);
-            Some((earned, z.ratios[..length].iter().product::<f64>()))
+            Some((earned, z.ratios[..length].iter().fold(1.0, |weight: f64, ratio| (weight * ratio).min(MOST_WEIGHT))))
         };
         self.episodes.par_iter().filter_map(of).collect()
     }

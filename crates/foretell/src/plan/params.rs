@@ -71,6 +71,9 @@ pub enum Regressor {
     Changes,
 }
 
+/// Standard deviations of the reward beyond which a penalty forbids: sums of penalties stay finite.
+const MOST_PESSIMISM: f64 = 1e6;
+
 parameters! {
     /// Parameters of planning. [`PlanParams::default`] plans best; [`PlanParams::paper`] is the
     /// published recipe.
@@ -157,8 +160,8 @@ impl PlanParams {
         if !(0.0..=1.0).contains(&self.discount) {
             return Err(Error::parameter("discount", self.discount, "must be between 0 and 1"));
         }
-        if !(self.pessimism >= 0.0 && self.pessimism.is_finite()) {
-            return Err(Error::parameter("pessimism", self.pessimism, "must be a number that is not negative"));
+        if !(0.0..=MOST_PESSIMISM).contains(&self.pessimism) {
+            return Err(Error::parameter("pessimism", self.pessimism, format!("must be between 0 and {MOST_PESSIMISM}")));
         }
         self.tree_params().validate()
     }

@@ -1,18 +1,21 @@
 //! What the operating system does where a file is written. In tests it fails where `faults` says so.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use crate::temporary;
 
 /// A file that is written.
 pub(super) struct Disk(File);
 
 impl Disk {
-    /// A new file; an error if there is one of that name.
-    pub(super) fn create(path: &Path) -> io::Result<Disk> {
+    /// A new temporary file in the folder of `target`, and its name.
+    pub(super) fn create_beside(target: &Path) -> io::Result<(PathBuf, Disk)> {
         #[cfg(test)]
         faults::before(faults::Step::Create)?;
-        OpenOptions::new().write(true).create_new(true).open(path).map(Disk)
+        let (path, file) = temporary::create_beside(target)?;
+        Ok((path, Disk(file)))
     }
 
     /// Waits until everything is on the disk.

@@ -3,11 +3,10 @@
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::process;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::disk::{self, Disk};
 use crate::error::{Error, Result};
+use crate::temporary;
 
 /// A file written under a temporary name beside its target, which takes its place in
 /// [`AtomicFile::commit`].
@@ -24,8 +23,8 @@ impl AtomicFile {
     /// Starts the file that will be `path`.
     pub(crate) fn create(path: impl AsRef<Path>) -> Result<AtomicFile> {
         let path = path.as_ref();
-        let target = regular_target(path).map_err(Error::io("create", path))?;
-        let (temporary, file) = temporary_beside(&target).map_err(Error::io("create", path))?;
+        let target = temporary::file_behind(path).map_err(Error::io("create", path))?;
+        let (temporary, file) = Disk::create_beside(&target).map_err(Error::io("create", path))?;
         Ok(AtomicFile { target, temporary, file: BufWriter::new(file), committed: false })
     }
 
@@ -33,12 +32,9 @@ impl AtomicFile {
     pub(crate) fn commit(mut self) -> Result<()> {
         self.file.flush().map_err(Error::io("write", &self.target))?;
         self.file.get_ref().sync().map_err(Error::io("write", &self.target))?;
-        if let Ok(replaced) = fs::metadata(&self.target) {
-            // Permissions stay as they were; not all file systems have them.
-            let _ = fs::set_permissions(&self.temporary, replaced.permissions());
-        }
         disk::rename(&self.temporary, &self.target).map_err(Error::io("create", &self.target))?;
         self.committed = true;
+        temporary::settle(&self.target);
         Ok(())
     }
 }
@@ -70,40 +66,9 @@ pub fn write(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
     file.commit()
 }
 
-/// The file behind `path`: a rename would replace a link, or even a device such as /dev/null.
-fn regular_target(path: &Path) -> io::Result<PathBuf> {
-    match fs::metadata(path) {
-        Ok(metadata) if metadata.is_file() => fs::canonicalize(path),
-        Ok(_) => Err(io::Error::new(io::ErrorKind::InvalidInput, "it exists and is not a regular file")),
-        Err(_) => Ok(path.to_path_buf()),
-    }
-}
-
-/// A new file in the folder of `target`, under a name no other call or process uses.
-fn temporary_beside(target: &Path) -> io::Result<(PathBuf, Disk)> {
-    static CALLS: AtomicU64 = AtomicU64::new(0);
-    let name = target.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "it has no file name"))?;
-    loop {
-        let call = CALLS.fetch_add(1, Ordering::Relaxed);
-        let mut hidden = std::ffi::OsString::from(".");
-        hidden.push(name);
-        hidden.push(format!(".{}-{call}.tmp", process::id()));
-        let temporary = target.with_file_name(hidden);
-        match Disk::create(&temporary) {
-            Ok(file) => return Ok((temporary, file)),
-            // left by a killed process with the same id
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
-            Err(error) => return Err(error),
-        }
-    }
-}
-
 /// The name of the file that a temporary one of that name would have become; `None` if it is no temporary file of ours.
 pub(super) fn target_of(name: &str) -> Option<&str> {
-    let (target, process) = name.strip_prefix('.')?.strip_suffix(".tmp")?.rsplit_once('.')?;
-    let (id, call) = process.split_once('-')?;
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    (is_number(id) && is_number(call)).then_some(target)
+    temporary::parts(name).map(|(target, _)| target)
 }
 
 #[cfg(test)]

@@ -13,5 +13,7 @@ pub(crate) use file::AtomicFile;
 pub use file::write;
 pub use tensors::Stamp;
 
+pub use crate::temporary::{file_behind, remove_abandoned, remove_unfinished};
+
 #[cfg(test)]
 mod tests;

@@ -73,6 +73,9 @@ pub enum Held {
     All,
 }
 
+/// Parts of which each is held out in turn, at most.
+const MOST_FOLDS: usize = 1000;
+
 impl Folds {
     /// Reads logs into `parts` parts of the same number of episodes, drawn with the seed of
     /// `params`. Where episodes have groups, those of a group are in one part, and parts have the same
@@ -80,6 +83,9 @@ impl Folds {
     pub fn read(logs: &Logs, params: &LearnParams, parts: usize) -> Result<Folds> {
         if parts < 2 {
             return Err(Error::parameter("folds", parts, "must be at least 2"));
+        }
+        if parts > MOST_FOLDS {
+            return Err(Error::parameter("folds", parts, format!("must be at most {MOST_FOLDS}: each is a model of its own")));
         }
         let mut reader = logs.open(first_alphabet(params))?;
         let mut batches: Vec<Vec<Episodes>> = vec![Vec::new(); parts];
