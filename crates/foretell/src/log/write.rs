@@ -16,6 +16,7 @@ pub(super) use self::parquet::AnyParquet;
 #[cfg(feature = "parquet")]
 use self::parquet::ParquetRows;
 use super::cell::flag;
+use super::dialect::plain_number;
 use super::input::{Format, Kind};
 use super::row::LISTED;
 use super::schema::MISSING;
@@ -201,6 +202,9 @@ impl Writer {
                 (Some(action), Some(symbol)) if MISSING.contains(&&**action) || MISSING.contains(&&*symbol.name) => {
                     return refuse(format!("{action:?} or {:?} would be read as a missing value", symbol.name));
                 }
+                (Some(action), Some(symbol)) if is_renamed(action) || is_renamed(&symbol.name) => {
+                    return refuse(format!("{action:?} or {:?} would be read without .0, as whole numbers are", symbol.name));
+                }
                 (Some(action), Some(symbol)) if action.is_empty() || symbol.name.is_empty() => {
                     return refuse("a name is empty".into());
                 }
@@ -219,6 +223,11 @@ impl Optional {
     fn of(z: &Trajectory) -> Optional {
         Optional { probabilities: !z.action_probabilities.is_empty(), available: !z.about.available.is_empty() }
     }
+}
+
+/// Whether a reader of CSV gives it another name.
+fn is_renamed(name: &str) -> bool {
+    plain_number(name.as_bytes()).len() < name.len()
 }
 
 /// Actions with `;` between them. A single one that could be read as a flag has one after it.
