@@ -102,7 +102,9 @@ impl LogArgs {
     /// Opens them to learn from: what columns mean is guessed where that is safe, and measured ones
     /// are divided into cells. Says what was guessed.
     pub fn open(&self) -> anyhow::Result<Opened> {
-        self.understand(self.open_as_given()?)
+        let (opened, guess) = self.understand(self.open_as_given()?)?;
+        guess.iter().flat_map(|guess| &guess.doubts).for_each(|doubt| progress::note(&crate::report::with_flags(doubt)));
+        Ok(opened)
     }
 
     /// Opens them with what is said about their columns.
@@ -110,8 +112,8 @@ impl LogArgs {
         self.open_with(Arc::new(self.schema.schema()?))
     }
 
-    /// The logs with what is guessed about their columns.
-    pub fn understand(&self, opened: Opened) -> anyhow::Result<Opened> {
+    /// The logs with what is guessed about their columns, and the guess.
+    pub fn understand(&self, opened: Opened) -> anyhow::Result<(Opened, Option<Guess>)> {
         let (logs, guess) = opened.logs.understood().map_err(|e| opened.with_guess(e))?;
         for sentence in guess.iter().flat_map(Guess::sentences) {
             progress::note(&format!("read as {sentence}"));
@@ -124,7 +126,7 @@ impl LogArgs {
                 encoder.cells()
             ));
         }
-        Ok(Opened { logs, ..opened })
+        Ok((Opened { logs, ..opened }, guess))
     }
 
     /// Opens them for a model or policy, whose schema they have.

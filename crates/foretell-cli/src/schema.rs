@@ -26,9 +26,9 @@ pub struct SchemaArgs {
     /// Column with the number of the step, which must go up by 1
     #[arg(long, value_name = "COLUMN")]
     step: Option<String>,
-    /// Column by which the rows of an episode are sorted, wherever they are in the file; `row` for
+    /// Columns by which the rows of an episode are sorted, wherever they are in the file; `row` for
     /// their order in the file
-    #[arg(long, value_name = "COLUMN")]
+    #[arg(long, value_name = "COLUMNS")]
     sort: Option<String>,
     /// Columns that make the action; `none` for a system that is only observed
     #[arg(long, value_name = "COLUMNS")]
@@ -75,8 +75,8 @@ pub struct SchemaArgs {
     /// divided together are joined by +
     #[arg(long, value_name = "COLUMN=BINS", value_delimiter = ',')]
     bins: Vec<String>,
-    /// Texts that stand for a missing value [default: NA,NaN,nan,null,None,?]; an empty cell always
-    /// does
+    /// Texts that stand for a missing value [default: NA,NaN,nan,null,None,?,N/A,n/a,#N/A,<NA>,NULL,NaT]; an
+    /// empty cell always does
     #[arg(long, value_name = "TEXTS", allow_hyphen_values = true)]
     missing: Option<String>,
 }

@@ -318,7 +318,7 @@ fn bad_episodes_are_skipped_and_counted_if_asked() {
     // The reward of the third step of episode 7.
     let bad: String = good
         .lines()
-        .map(|line| if line.starts_with("7,2,") { line.replace(",0.0,", ",n/a,") } else { line.to_string() } + "\n")
+        .map(|line| if line.starts_with("7,2,") { line.replace(",0.0,", ",n.a.,") } else { line.to_string() } + "\n")
         .collect();
     assert_ne!(bad, good);
     folder.write("walks.csv", &bad);

@@ -147,7 +147,7 @@ fn folder() -> Folder {
     }
     std::fs::create_dir(folder.path("no-logs")).unwrap();
     folder.write("no-rows.csv", "action,observation\n");
-    folder.write("bad.csv", "action,observation,reward\nN,....,0\nN,....,n/a\n");
+    folder.write("bad.csv", "action,observation,reward\nN,....,0\nN,....,n.a.\n");
     folder
 }
 

@@ -319,3 +319,49 @@ fn flags_that_are_printed_can_be_given() {
     let missing = folder.ok(&[&["inspect", "logs.csv", "--missing", "-9,-8"], &words[..]].concat());
     assert!(missing.contains("observations are missing"), "{missing}");
 }
+
+#[test]
+fn learn_says_in_plain_words_whether_the_past_helps() {
+    let folder = Folder::new();
+    let trust = |name: &str, stays: f64| {
+        let (mut draws, mut state, mut text) = (Draws(12), 0, String::from("user_id,status\n"));
+        for i in 0..800 {
+            state ^= u8::from(draws.next() > stays);
+            writeln!(text, "u{},{state}", i / 10).unwrap();
+        }
+        folder.write(name, text);
+        let said = folder.ok(&["learn", name, "--effort", "quick", "-o", "m.safetensors"]);
+        said.lines().find(|line| line.trim_start().starts_with("trust")).expect(&said).to_string()
+    };
+    let coin = trust("coin.csv", 0.5);
+    assert!(coin.contains("on 800 held-out steps it is not better beyond noise"), "{coin}");
+    let sticky = trust("sticky.csv", 0.9);
+    assert!(sticky.contains("the past helps: on 800 held-out steps") && sticky.contains("do as well within noise"), "{sticky}");
+}
+
+#[test]
+fn what_cannot_be_read_is_explained_once() {
+    let folder = Folder::new();
+    let rows: String =
+        (0..60).map(|i| format!("{},{}.5,{}\n", i / 20, if i == 30 { "inf".into() } else { i.to_string() }, i % 2)).collect();
+    folder.write("inf.csv", format!("id,speed,state\n{}", rows.replace("inf.5", "inf")));
+    let ran = folder.run(&["inspect", "inf.csv", "--quiet"], b"");
+    let out = String::from_utf8(ran.out).unwrap();
+    assert!(ran.code == 1 && out.contains("tried: --episode id --action none --observation speed,state"), "{out}");
+    assert!(ran.err.contains("inf.csv line 32: speed \"inf\" is not a number") && ran.err.contains("--missing"), "{}", ran.err);
+    folder.write("wide.csv", "m1,m2,m3,m4,m5,m6,m7,m8\n".to_string() + &"a,b,a,b,a,b,a,a\n".repeat(9) + "b,a,b,a,b,a,b,b\n");
+    let ran = folder.run(&["inspect", "wide.csv", "--quiet"], b"");
+    let out = String::from_utf8(ran.out).unwrap();
+    assert!(ran.code == 1 && out.contains("--action none --wide m1..m8"), "{out}");
+    assert!(ran.err.contains("some of this is a guess, so nothing was read: give the flags above"), "{}", ran.err);
+    folder.write("constant.csv", "id,correct,skill\na,1,x\na,1,y\nb,1,x\nb,1,y\n");
+    let out = String::from_utf8(folder.run(&["inspect", "constant.csv", "--quiet"], b"").out).unwrap();
+    assert!(out.contains("\"correct\" could be the observation by its name, but is the same in all rows"), "{out}");
+    // what is in doubt is a note, also of learn
+    let rows: String = (0..60).map(|i| format!("{},{}\n", i % 12, ["x", "y"][i % 5 % 2])).collect();
+    folder.write("mixed.csv", format!("week,status\n{rows}"));
+    let doubt = "\"week\" goes down 4 times";
+    assert!(folder.ok(&["inspect", "mixed.csv"]).contains(doubt));
+    let ran = folder.run(&["learn", "mixed.csv", "--effort", "quick", "-o", "m.safetensors"], b"");
+    assert!(ran.code == 0 && ran.err.contains(doubt) && ran.err.contains("(--episode)"), "{}", ran.err);
+}

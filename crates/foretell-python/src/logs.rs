@@ -94,7 +94,7 @@ impl Logs {
             logs.open(Alphabet::default())?; // reports invalid files at once
             Ok((logs, guess))
         })?;
-        let guessed = guess.map(|guess| guess.sentences()).unwrap_or_default();
+        let guessed = guess.map(|guess| [guess.sentences(), guess.doubts].concat()).unwrap_or_default();
         Ok(Logs { guessed, ..logs.into() })
     }
 

@@ -34,6 +34,8 @@ const MALFORMED_WITH_SCHEMA: &[(&str, &[u8], &str)] = &[
     ("missing_part.csv", b"skill,level,o\nadd,1,x\nadd,NA,x\n", r#"{"action": ["skill", "level"]}"#),
     ("no_columns.csv", b"x,y\n1,2\n", r#"{"observation": "none", "action": "x"}"#),
     ("missing_word.csv", b"a,o,r\nN,x,NA\n", r#"{"missing": ["-9"]}"#),
+    ("same_names_given.csv", b"skill,skill,o\nN,S,x\n", r#"{"action": "skill"}"#),
+    ("second_sort.csv", b"ep,year,month,a,o\n1,2,3,N,x\n1,2,,N,x\n", r#"{"sort": ["year", "month"]}"#),
 ];
 
 /// So many ways in which tables go wrong, at least, have a message.
@@ -50,9 +52,9 @@ const MALFORMED: &[(&str, &[u8])] = &[
     ("two_ends.csv", b"action,observation,done,terminated\nN,wall,0,0\n"),
     ("latin1_header.csv", b"action,observation,caf\xe9\nN,wall,1\n"),
     ("latin1.csv", b"action,observation\nN,caf\xe9\n"),
-    ("reward.csv", b"action,observation,reward\nN,wall,0\nN,wall,n/a\n"),
+    ("reward.csv", b"action,observation,reward\nN,wall,0\nN,wall,n.a.\n"),
     ("inf.csv", b"action,observation,reward\nN,wall,inf\n"),
-    ("flag.csv", b"action,observation,terminated\nN,wall,yes\n"),
+    ("flag.csv", b"action,observation,terminated\nN,wall,maybe\n"),
     ("empty_flag.csv", b"action,observation,truncated\nN,wall,\n"),
     ("gap.csv", b"ep,step,action,observation\n1,0,N,wall\n1,2,N,wall\n"),
     ("repeat.csv", b"ep,step,action,observation\n1,3,N,wall\n1,3,N,wall\n"),
@@ -90,6 +92,15 @@ const MALFORMED: &[(&str, &[u8])] = &[
     ("not.csv.gz", b"action,observation\nN,wall\n"),
     ("not.parquet", b"action,observation\nN,wall\n"),
     ("PAR1.dat", b"PAR1 and nothing else"),
+    ("sheet.csv", b"PK\x03\x04\x14\0\x06\0"),
+    ("page.csv", b"<!doctype html><html>\n"),
+    ("utf16.csv", b"\xff\xfea\0,\0o\0\n\0"),
+    ("old_mac.csv", b"action,observation\rN,wall\r"),
+    ("between_spaces.csv", b"action observation\nN wall\n"),
+    ("title.csv", b"My experiment\n\naction,observation\nN,wall\n"),
+    ("quoted_between_spaces.csv", b"\"action\" \"observation\"\n\"N\" \"wall\"\n"),
+    ("named_rows.csv", b"action,observation\n1,N,wall\n"),
+    ("same_names.csv", b"action,observation,observation\nN,wall,wall\n"),
 ];
 
 fn read_all(path: &Path, on_bad: OnBadEpisode) -> foretell::Result<u64> {
@@ -123,6 +134,14 @@ const ABOUT_THE_WHOLE: &[&str] = &[
     "not_wide.csv",
     "wide_name.csv",
     "no_columns.csv",
+    "sheet.csv",
+    "page.csv",
+    "utf16.csv",
+    "old_mac.csv",
+    "title.csv",
+    "between_spaces.csv",
+    "same_names.csv",
+    "same_names_given.csv",
 ];
 
 #[test]

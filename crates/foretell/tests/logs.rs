@@ -186,7 +186,7 @@ fn skipping(name: &str, content: &str) -> (String, u64) {
 
 #[test]
 fn a_bad_row_drops_its_episode_and_no_other() {
-    let table = "ep,a,o,r\n1,N,x,0\n2,N,x,0\n2,bad,bad,n/a\n2,N,worse,0\n3,N,x,0\n";
+    let table = "ep,a,o,r\n1,N,x,0\n2,N,x,0\n2,bad,bad,n.a.\n2,N,worse,0\n3,N,x,0\n";
     assert_eq!(skipping("a.csv", table), ("N>x -; N>x -".into(), 1));
     let repeated = "ep,a,o\n1,N,x\n2,N,x\n1,N,y\n3,N,x\n";
     assert_eq!(skipping("a.csv", repeated), ("N>x -; N>x -; N>x -".into(), 1));
@@ -195,7 +195,7 @@ fn a_bad_row_drops_its_episode_and_no_other() {
 #[test]
 fn names_of_dropped_episodes_do_not_enter_the_alphabet() {
     let folder = TempDir::new().unwrap();
-    let path = write_file(&folder, "a.csv", "ep,a,o,r\n1,new,new,0\n1,N,x,n/a\n2,N,y,0\n2,N,x,1\n");
+    let path = write_file(&folder, "a.csv", "ep,a,o,r\n1,new,new,0\n1,N,x,n.a.\n2,N,y,0\n2,N,x,1\n");
     let mut reader = Logs::files([path], skip()).open(Alphabet::default()).unwrap();
     assert_eq!(reader.by_ref().count(), 1);
     assert_eq!(reader.alphabet().actions(), ["N"]);
@@ -293,7 +293,7 @@ fn trajectories_that_could_not_be_read_are_not_written() {
 #[test]
 fn a_summary_counts_and_finds() {
     let folder = TempDir::new().unwrap();
-    let table = "eps_id,actions,obs,rewards,done,colour\n1,N,x,0,0,r\n1,N,y,,1,r\n2,N,x,0,0,r\n3,N,x,n/a,0,r\n";
+    let table = "eps_id,actions,obs,rewards,done,colour\n1,N,x,0,0,r\n1,N,y,,1,r\n2,N,x,0,0,r\n3,N,x,n.a.,0,r\n";
     let summary = Summary::of(&Logs::files([write_file(&folder, "a.csv", table)], skip())).unwrap();
     assert_eq!((summary.episodes, summary.steps, summary.skipped, summary.distinct_pairs), (2, 3, 1, 2));
     assert_eq!(summary.terminated, 0.5);

@@ -183,6 +183,139 @@ fn times_and_lists_of_parquet_are_read() {
     assert_eq!(sets.collect::<Vec<_>>(), ["sub+mul", "sub+add"]);
 }
 
+/// Two hundred people over eight years, of which some are missing, in random order.
+fn panel(names: &str) -> String {
+    let mut rng = Seed(6).rng();
+    let mut rows = Vec::new();
+    for person in 0..200 {
+        let mut status = 0;
+        for year in 2010..2018 {
+            if rng.uniform() < 0.9 {
+                let income = 20_000 + rng.below(40_000);
+                rows.push((rng.below(1 << 30), format!("{},{year},{},{income}\n", 1000 + person, ["a", "b"][status])));
+            }
+            status ^= usize::from(rng.uniform() < 0.2);
+        }
+    }
+    rows.sort();
+    format!("{names}\n{}", rows.into_iter().map(|(_, row)| row).collect::<String>())
+}
+
+#[test]
+fn what_has_one_row_for_each_time_names_the_episodes() {
+    let understood = |text: &str| {
+        let table = table(text, "{}");
+        let (logs, guess) = table.logs().understood().unwrap();
+        let schema = logs.schema();
+        let list = |names: &Option<Vec<String>>| names.as_deref().unwrap_or_default().join(",");
+        (list(&schema.episode), list(&schema.sort), guess.map(|guess| guess.doubts.join("; ")).unwrap_or_default())
+    };
+    assert_eq!(understood(&panel("nr,year,status,income")), ("nr".into(), "year".into(), String::new()));
+    // the same in blocks, with names of another language: Zeit begins anew with each Kind
+    let blocks: String = (0..90).map(|i| format!("{},{},{}\n", i / 6, i % 6 + 1, ["x", "y"][i * i % 7 % 2])).collect();
+    let blocks = format!("Kind,Zeit,status\n{blocks}");
+    assert_eq!(understood(&blocks), ("Kind".into(), String::new(), String::new()));
+    // without such a column, a time that goes down is in doubt, and nothing is sorted
+    let anonymous: String = blocks.lines().map(|line| line.split_once(',').unwrap().1.to_string() + "\n").collect();
+    let (episode, sort, doubt) = understood(&anonymous.replace("Zeit", "week"));
+    assert!(episode.is_empty() && sort.is_empty() && doubt.contains("\"week\" goes down 14 times"), "{sort} {doubt}");
+    // one series has no episodes, even if days and rooms have one row for each hour
+    let series: String = (0..600).map(|i| format!("{},{},{},{}\n", 7 * i, i / 24, i % 24, ["on", "off"][i % 5 % 2])).collect();
+    assert_eq!(understood(&format!("timestamp,room,hour,status\n{series}")), Default::default());
+}
+
+#[test]
+fn an_id_that_comes_back_at_the_same_time_is_completed() {
+    let rows: String = (0..160).map(|i| format!("{},{},{},{}\n", i / 80, i / 4 % 20, i % 4, ["x", "y"][i % 3 % 2])).collect();
+    let text = format!("center,id,visit,status\n{rows}");
+    let guess = table(&text, "{}").logs().guess().unwrap().unwrap();
+    assert_eq!(guess.schema.episode.unwrap(), ["center", "id"]);
+    let (steps, _) = table(&text, r#"{"episode": ["center", "id"], "action": "none", "observation": "status"}"#).read();
+    assert_eq!(steps.split(" / ").count(), 40);
+}
+
+#[test]
+fn episodes_without_a_mark_of_their_end_are_not_joined() {
+    // the second user never finishes
+    let text = "user,action,observation,done\na,x,1,0\na,x,2,1\nb,x,1,0\nb,x,2,0\nc,x,1,0\nc,x,2,1\n";
+    let users = table(text, "{}");
+    let (logs, guess) = users.logs().understood().unwrap();
+    assert_eq!(Summary::of(&logs).unwrap().episodes, 3);
+    assert!(guess.unwrap().sentences()[0].contains("also change where no end is marked"));
+    // where every end is marked, flags are enough
+    let marked = text.replace("b,x,2,0", "b,x,2,1");
+    let (logs, guess) = table(&marked, "{}").logs().understood().unwrap();
+    assert!(logs.schema().episode.is_none() && guess.is_none());
+}
+
+#[test]
+fn rows_are_sorted_by_several_columns() {
+    let text = "ep,year,month,a,o\n1,2024,2,x,d\n1,2023,11,x,b\n1,2024,1,x,c\n1,2023,9,x,a\n";
+    assert_eq!(table(text, r#"{"sort": ["year", "month"]}"#).read().0, "x:a x:b x:c x:d");
+    // neither alone is a time of its own
+    let row = |(user, i): (usize, usize)| format!("u{user},{},{},s{},{}\n", 2020 + i / 12, i % 12, i % 3, i % 2);
+    let rows: String = (0..72).map(|i| row((i / 36, i % 36 * 7 % 36))).collect();
+    let (logs, _) = table(&format!("user_id,year,month,skill,correct\n{rows}"), "{}").logs().understood().unwrap();
+    assert_eq!(logs.schema().sort.as_deref().unwrap_or_default(), ["year", "month"]);
+}
+
+#[test]
+fn codes_of_missing_values_and_names_that_look_alike_are_noticed() {
+    let rows: String = (0..60).map(|i| format!("{},x,{}\n", i / 10, if i % 9 == 0 { -99 } else { i % 4 })).collect();
+    let doubts = |schema: &str| {
+        let table = table(&format!("episode,action,observation\n{rows}"), schema);
+        table.logs().guess().unwrap().unwrap().doubts.join("; ")
+    };
+    assert!(doubts("{}").contains("\"observation\" is -99 in 7 rows"), "{}", doubts("{}"));
+    assert_eq!(doubts(r#"{"missing": ["-99"]}"#), "");
+    let alike = "episode,action,observation\n1,x,Yes\n1,x,yes \n1,x,no\n2 ,x, \n";
+    let findings = Summary::of(&table(alike, "{}").logs()).unwrap().findings.join("\n");
+    for said in [r#""Yes" and "yes ""#, r#"1 episodes begin or end with a space, such as "2 ""#, r#"" " has a value of spaces"#] {
+        assert!(findings.contains(said), "{said}: {findings}");
+    }
+}
+
+#[test]
+fn whole_numbers_have_one_name_in_all_formats() {
+    let csv = table("episode,action,obs_x,obs_y\n1,1.0,2.0,a\n1,1,2,a\n", "{}").read().0;
+    assert_eq!(csv, "1:x=2|y=a 1:x=2|y=a");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("table.jsonl");
+    fs::write(&path, "{\"action\": 1.0, \"obs_x\": 2.0, \"obs_y\": \"a\"}\n").unwrap();
+    let mut reader = Logs::files([path], ReadOptions::default()).open(Alphabet::default()).unwrap();
+    reader.next().unwrap().unwrap();
+    assert_eq!((&*reader.alphabet().actions()[0], &*reader.alphabet().observations()[0].name), ("1", "x=2|y=a"));
+}
+
+#[test]
+fn booleans_and_long_ids_are_told_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("table.jsonl");
+    let row = |i: usize| {
+        format!("{{\"user_id\": {}, \"skill\": \"{}\", \"correct\": {}}}\n", (1u64 << 60) + i as u64 / 4, i % 3, i % 5 > 1)
+    };
+    fs::write(&path, (0..40).map(row).collect::<String>()).unwrap();
+    let (logs, _) = Logs::files([&path], ReadOptions::default()).understood().unwrap();
+    let (schema, summary) = (logs.schema(), Summary::of(&logs).unwrap());
+    assert_eq!((schema.observation.as_deref().unwrap(), summary.episodes), (&["correct".to_string()][..], 10));
+}
+
+#[test]
+fn a_split_into_a_typed_format_keeps_numbers_and_loses_nothing() {
+    let rows: String =
+        (0..40).map(|i| format!("{},x,{},00{i},{}\n", i / 4, f64::from(i) / 8.0, if i == 3 { "NA" } else { "1" })).collect();
+    let table = table(&format!("user,action,speed,code,mark\n{rows}"), "{}");
+    let paths = ["train.jsonl", "test.jsonl"].map(|name| table.folder.path().join(name));
+    let split =
+        |by: &str| foretell::log::split(&[table.path()], &table.schema, &[by.into()], 0.5, Seed(1), [&paths[0], &paths[1]]);
+    split("user").unwrap();
+    let text: String = paths.iter().map(|path| fs::read_to_string(path).unwrap()).collect();
+    assert!(text.contains(r#""speed":0.125,"code":"001","mark":1}"#) && text.contains(r#""code":"003","mark":null}"#), "{text}");
+    fs::write(table.path(), b"user,action,o\n1,x,caf\xe9\n2,x,1\n").unwrap();
+    let said = split("user").unwrap_err().to_string();
+    assert!(said.contains("line 2: o") && said.contains("not valid UTF-8"), "{said}");
+}
+
 /// How the cell of a row of an episode is made.
 type CellOf = fn(usize, usize) -> String;
 

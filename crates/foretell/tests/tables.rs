@@ -267,6 +267,11 @@ fn observations_from_before_their_actions_are_noticed() {
     let episodes = foretell::domains::sample(&tiger, 500, 20, Seed(1)).collect();
     let timing = Logs::memory(tiger.alphabet().clone(), episodes).timing().unwrap().unwrap();
     assert!(!timing.seems_before_action(), "hidden states, uniformly random actions: {timing:?}");
+    // Which rock was checked before says what a check will show.
+    let rocks = foretell::domains::get("rocksample").unwrap();
+    let episodes = foretell::domains::sample(&rocks, 400, 30, Seed(5)).collect();
+    let timing = Logs::memory(rocks.alphabet().clone(), episodes).timing().unwrap().unwrap();
+    assert!(timing.next_row.deviations > 5.0 && !timing.seems_before_action(), "{timing:?}");
 }
 
 /// Tosses of a coin, of which every other one was not seen.

@@ -39,7 +39,14 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     if is_unreadable && !args.json {
         guess.iter().try_for_each(columns)?;
     }
-    let input = args.input.understand(as_given)?;
+    let explained = guess.as_ref().filter(|_| is_unreadable && !args.json);
+    let (input, _) = args.input.understand(as_given).map_err(|error| match explained {
+        Some(Guess { unread: Some(problem), .. }) => anyhow::anyhow!("{}", report::with_flags(problem)),
+        Some(guess) if !guess.is_sure() => {
+            anyhow::anyhow!("some of this is a guess, so nothing was read: give the flags above, or others")
+        }
+        _ => error,
+    })?;
     let summary = summarise(&input)?;
     if args.json {
         let roles = guess.map(|guess| guess.roles).unwrap_or_default();
@@ -54,11 +61,11 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     }
     overview(&summary)?;
     symbols(&summary)?;
-    if !summary.findings.is_empty() {
+    let doubts = guess.iter().filter(|_| !is_unreadable).flat_map(|guess| &guess.doubts);
+    let notes: Vec<&String> = doubts.chain(&summary.findings).collect();
+    if !notes.is_empty() {
         report::say("\nnotes")?;
-        for finding in &summary.findings {
-            report::say(format!("  - {}", report::with_flags(finding)))?;
-        }
+        notes.iter().try_for_each(|note| report::say(format!("  - {}", report::with_flags(note))))?;
     }
     Ok(())
 }
@@ -80,9 +87,10 @@ fn columns(guess: &Guess) -> anyhow::Result<()> {
         report::say(report::table(&["read as", "columns", "why", "values"], guess.roles.iter().map(row)))?;
     }
     if let Some(problem) = &guess.unread {
-        // Where it could not be read without flags either, that is the error.
+        report::say(format!("\ntried: {}", flags(&guess.schema)))?;
+        // Where the table cannot be read without flags either, this is the error.
         if guess.problem.is_none() {
-            report::say(format!("\nno flags were found that read this table: {}", report::with_flags(problem)))?;
+            report::say(format!("but the first rows cannot be read so: {}", report::with_flags(problem)))?;
         }
     } else if guess.roles.iter().any(|role| role.guessed) {
         report::say(format!("\nthe same, said explicitly: {}", flags(&guess.schema)))?;

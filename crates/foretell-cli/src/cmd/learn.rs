@@ -290,7 +290,9 @@ pub fn say(model: &Model, learned: &Learned, seconds: f64) -> anyhow::Result<()>
     let sizes = [alphabet.actions().len(), alphabet.observations().len(), model.origin().pairs.len()].map(|n| n as u64);
     let (actions, observations) = (plural(sizes[0], "action"), plural(sizes[1], "observation"));
     report::say(format!("  alphabet   {actions}, {observations}, {} seen", plural(sizes[2], "pair")))?;
-    report::say(format!("  policy     {}", policy(model, learned)))?;
+    if model.origin().schema.action.as_ref().is_none_or(|action| !action.is_empty()) {
+        report::say(format!("  policy     {}", policy(model, learned)))?;
+    }
     if let Some(linear) = model.linear() {
         let values = spectrum(linear.spectrum(), linear.rank());
         report::say(format!("  rank       {}, singular values {values}", linear.rank()))?;

@@ -31,7 +31,7 @@ class Columns(TypedDict, total=False):
     step: Names
     """Column with the number of the step, which must go up by 1."""
     sort: Names
-    """Column by which the rows of an episode are sorted; ``"row"`` for their order in the table."""
+    """Columns by which the rows of an episode are sorted; ``"row"`` for their order in the table."""
     action: Names
     """Columns that make the action; ``"none"`` for a system that is only observed."""
     observation: Names

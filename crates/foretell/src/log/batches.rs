@@ -4,9 +4,10 @@ use std::vec;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Date32Type, Date64Type, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
-    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type,
-    UInt32Type, UInt64Type,
+    Date32Type, Date64Type, Decimal128Type, DurationMicrosecondType, DurationMillisecondType, DurationNanosecondType,
+    DurationSecondType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, Time32MillisecondType,
+    Time32SecondType, Time64MicrosecondType, Time64NanosecondType, TimestampMicrosecondType, TimestampMillisecondType,
+    TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{
     AnyDictionaryArray, Array, ArrayRef, BooleanArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray,
@@ -154,6 +155,21 @@ impl Cells {
             DataType::Timestamp(TimeUnit::Millisecond, _) => seconds!(TimestampMillisecondType, 1e3),
             DataType::Timestamp(TimeUnit::Microsecond, _) => seconds!(TimestampMicrosecondType, 1e6),
             DataType::Timestamp(TimeUnit::Nanosecond, _) => seconds!(TimestampNanosecondType, 1e9),
+            DataType::Time32(TimeUnit::Second) => seconds!(Time32SecondType, 1.0),
+            DataType::Time32(_) => seconds!(Time32MillisecondType, 1e3),
+            DataType::Time64(TimeUnit::Microsecond) => seconds!(Time64MicrosecondType, 1e6),
+            DataType::Time64(_) => seconds!(Time64NanosecondType, 1e9),
+            DataType::Duration(TimeUnit::Second) => seconds!(DurationSecondType, 1.0),
+            DataType::Duration(TimeUnit::Millisecond) => seconds!(DurationMillisecondType, 1e3),
+            DataType::Duration(TimeUnit::Microsecond) => seconds!(DurationMicrosecondType, 1e6),
+            DataType::Duration(TimeUnit::Nanosecond) => seconds!(DurationNanosecondType, 1e9),
+            DataType::Decimal128(_, scale) => {
+                let unit = 10f64.powi(i32::from(*scale));
+                Cells::Float(array.as_primitive::<Decimal128Type>().unary(|n| n as f64 / unit))
+            }
+            // Strings of writers that do not say so.
+            DataType::Binary => Cells::Text(texts(array.as_binary::<i32>().iter())?),
+            DataType::LargeBinary => Cells::Text(texts(array.as_binary::<i64>().iter())?),
             DataType::List(_) => joined(array.as_list::<i32>().iter())?,
             DataType::LargeList(_) => joined(array.as_list::<i64>().iter())?,
             DataType::Null => Cells::Nothing,
@@ -214,6 +230,13 @@ pub(super) fn is_readable(of: &DataType) -> bool {
         DataType::List(of) | DataType::LargeList(of) => !of.data_type().is_floating() && is_readable(of.data_type()),
         _ => Cells::cast(&arrow_array::new_empty_array(of)).is_some(),
     }
+}
+
+/// Bytes as strings; `None` if they are not in UTF-8.
+fn texts<'a>(bytes: impl Iterator<Item = Option<&'a [u8]>>) -> Option<StringArray> {
+    let text = |bytes: &'a [u8]| std::str::from_utf8(bytes).ok().map(Some);
+    let texts = bytes.map(|bytes| bytes.map_or(Some(None), text));
+    texts.collect::<Option<Vec<Option<&str>>>>().map(StringArray::from)
 }
 
 /// Strings of any layout; `None` if the array has none.

@@ -97,7 +97,7 @@ impl<'a> Cell<'a> {
 
     #[inline(never)]
     fn unusual_reward(self) -> Result<Option<f64>, Problem> {
-        const REMEDY: &str = "leave the cell empty for a missing reward";
+        const REMEDY: &str = "leave the cell empty for a missing reward, or say what stands for one (`missing`)";
         match self.number() {
             Some(r) if r.abs() <= limits::REWARD => Ok(Some(r)),
             Some(r) if r.is_finite() => {
@@ -132,7 +132,26 @@ impl<'a> Cell<'a> {
             },
             _ => None,
         };
-        flag.ok_or_else(|| Problem::new(format!("{self} is neither true nor false"), "write true, false, 1 or 0"))
+        flag.ok_or_else(|| Problem::new(format!("{self} is neither true nor false"), "write true, false, 1, 0, yes or no"))
+    }
+
+    /// A flag where no name can stand, so that `no` and `F` are no actions.
+    #[inline(always)]
+    pub fn mark(self) -> Result<bool, Problem> {
+        match self.flag() {
+            Err(problem) => self.word().ok_or(problem),
+            flag => flag,
+        }
+    }
+
+    #[inline(never)]
+    fn word(self) -> Option<bool> {
+        let Cell::Text(text) = self else { return None };
+        match text.trim_ascii().to_ascii_lowercase().as_slice() {
+            b"f" | b"no" | b"n" => Some(false),
+            b"t" | b"yes" | b"y" => Some(true),
+            _ => None,
+        }
     }
 
     /// The number of a step.
@@ -166,7 +185,7 @@ impl<'a> Cell<'a> {
             Some(x) if x.is_finite() => Ok(x),
             _ => Err(Problem::new(
                 format!("{self} is not a number, though the column is measured"),
-                "correct it, leave the cell empty, or make bins of names (`bins` with category)",
+                "correct it, say that it stands for a missing value (`missing`), or make bins of names (`bins` with category)",
             )),
         }
     }
@@ -298,7 +317,13 @@ mod tests {
         for no in [&b"false"[..], b"FALSE", b"False", b"0", b"0.0"] {
             assert_eq!(Cell::Text(no).flag(), Ok(false));
         }
-        for bad in [Cell::Text(b"yes"), Cell::Text(b""), Cell::Empty, Cell::Int(2), Cell::Float(0.5)] {
+        assert_eq!(["T", "yes", "Y", "1"].map(|yes| Cell::Text(yes.as_bytes()).mark()), [Ok(true), Ok(true), Ok(true), Ok(true)]);
+        assert_eq!(
+            ["F", "No", "n", "0"].map(|no| Cell::Text(no.as_bytes()).mark()),
+            [Ok(false), Ok(false), Ok(false), Ok(false)]
+        );
+        assert!(Cell::Text(b"maybe").mark().is_err());
+        for bad in [Cell::Text(b"yes"), Cell::Text(b"N"), Cell::Text(b""), Cell::Empty, Cell::Int(2), Cell::Float(0.5)] {
             assert!(bad.flag().is_err(), "{bad:?}");
         }
     }

@@ -1,5 +1,6 @@
 //! Which column plays which role: as the schema says, or by its name.
 
+use super::csv::HEADER;
 use super::elapsed::Elapsed;
 use super::schema::{ROW, Role, Schema};
 use super::symbols::{Cells, Part, Symbols};
@@ -271,7 +272,12 @@ impl Roles<'_> {
 
     /// The column of that name: exactly, or else whatever its case.
     fn column(&self, role: Role, name: &str) -> Result<usize> {
-        let exactly = self.names.iter().position(|column| column == name);
+        let mut same = self.names.iter().enumerate().filter(|(_, column)| *column == name).map(|(i, _)| i);
+        let exactly = same.next();
+        if same.next().is_some() {
+            let problem = format!("several columns are called {name:?}, which is given for the {}", role.name());
+            return Err(Error::input(self.file, None, problem, "give each column a name of its own in the header"));
+        }
         let about = || self.names.iter().position(|column| column.eq_ignore_ascii_case(name));
         exactly.or_else(about).ok_or_else(|| {
             let problem = format!("no column {name:?} for the {}; columns found: {}", role.name(), self.found());
@@ -394,6 +400,10 @@ impl Roles<'_> {
 
     fn both(&self, role: Role, first: usize, second: usize) -> Error {
         let (first, second) = (&self.names[first], &self.names[second]);
+        if first == second {
+            let problem = format!("several columns are called {first:?}, and would be read as {}", role.name());
+            return Error::input(self.file, None, problem, "give each column a name of its own in the header");
+        }
         let problem = format!("columns {first:?} and {second:?} would both be read as {}", role.name());
         Error::input(self.file, None, problem, format!("say which one with `{}`, or rename or remove one of them", field(role)))
     }
@@ -406,6 +416,12 @@ impl Roles<'_> {
         }
         let problem = format!("no column for the {}; columns found: {}", role.name(), self.found());
         let or_none = if role == Role::Action { ", none if there are no actions" } else { "" };
+        if let [only] = self.names
+            && only.contains([' ', '\t', '#'])
+        {
+            let remedy = format!("{HEADER}; if this is the only column, say so with `{}`", field(role));
+            return Error::input(self.file, None, problem, remedy);
+        }
         let remedy = format!("say which one with `{}`{or_none}, or name it one of: {}", field(role), names.join(", "));
         Error::input(self.file, None, problem, remedy)
     }

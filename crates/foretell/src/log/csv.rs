@@ -1,6 +1,7 @@
 //! Tables in CSV.
 
 use super::cell::{Cell, Problem};
+use super::dialect::{Dialect, plain_number};
 use super::formula::unguarded;
 use super::input::Input;
 use super::records::{Record, Records};
@@ -11,30 +12,36 @@ use crate::error::{Error, Result};
 pub(super) struct Csv {
     records: Records,
     columns: Vec<String>,
+    /// Cells begin with a space, which belongs to the delimiter.
+    spaced: bool,
 }
 
 impl Csv {
     /// Reads the header.
     pub fn open(mut input: Input) -> Result<Csv> {
         let file = input.name();
-        let delimiter = delimiter(input.peek()?);
-        let mut records = Records::new(input, delimiter);
+        let dialect = Dialect::of(input.peek()?);
+        let mut records = Records::new(input, dialect);
         let columns: Result<Vec<String>, _> = match records.advance()? {
             Record::Fields => records.fields().map(|name| String::from_utf8(unguarded(name.trim_ascii()).to_vec())).collect(),
             Record::Malformed(problem) => {
-                return Err(Error::input(file, Some(records.line()), problem.problem, problem.remedy));
+                let remedy = format!("{}; {HEADER}", problem.remedy);
+                return Err(Error::input(file, Some(records.line()), problem.problem, remedy));
             }
             Record::End => return Err(Error::input(file, None, "the file is empty", "leave it out, or log at least one step")),
         };
         match columns {
             Ok(columns) => {
                 check_columns(&columns, 0, &file, Some(records.line()))?;
-                Ok(Csv { records, columns })
+                Ok(Csv { records, columns, spaced: dialect.spaced })
             }
             Err(_) => Err(Error::input(file, Some(1), "the header is not valid UTF-8", "save the file with UTF-8 encoding")),
         }
     }
 }
+
+/// What the first line must be.
+pub(super) const HEADER: &str = "the first line must name the columns, with commas, semicolons, tabs or | between them";
 
 impl Table for Csv {
     fn columns(&self) -> &[String] {
@@ -47,10 +54,15 @@ impl Table for Csv {
             Record::Fields if self.records.len() == self.columns.len() => Advance::Row,
             Record::Fields => {
                 let problem = format!("{} cells in a table of {} columns", self.records.len(), self.columns.len());
-                Advance::Malformed(Problem::new(
-                    problem,
-                    "quote cells that contain the delimiter, and give every row a cell per column",
-                ))
+                let remedy = match self.columns.len() {
+                    1 => HEADER.to_string(),
+                    n if self.records.len() == n + 1 => {
+                        "quote cells that contain the delimiter; if rows begin with a name or a number, name that column too"
+                            .into()
+                    }
+                    _ => "quote cells that contain the delimiter, and give every row a cell per column".into(),
+                };
+                Advance::Malformed(Problem::new(problem, remedy))
             }
             Record::Malformed(problem) => Advance::Malformed(problem),
             Record::End => Advance::End,
@@ -59,9 +71,10 @@ impl Table for Csv {
 
     #[inline(always)]
     fn cell(&self, column: usize) -> Cell<'_> {
-        match self.records.field(column) {
+        let text = self.records.field(column);
+        match if self.spaced { text.trim_ascii() } else { text } {
             b"" => Cell::Empty,
-            text => Cell::Text(unguarded(text)),
+            text => Cell::Text(plain_number(unguarded(text))),
         }
     }
 
@@ -70,21 +83,38 @@ impl Table for Csv {
     }
 }
 
-/// A comma, unless the header has none and one of the others.
-fn delimiter(begin: &[u8]) -> u8 {
-    let header = begin.split(|&byte| byte == b'\n').find(|line| !line.trim_ascii().is_empty()).unwrap_or_default();
-    [b',', b';', b'\t'].into_iter().find(|delimiter| header.contains(delimiter)).unwrap_or(b',')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// The cells of a file, rows with ` / ` between them.
+    fn cells(bytes: &[u8]) -> String {
+        let mut table = Csv::open(Input::of_bytes(bytes)).unwrap();
+        let mut rows = vec![table.columns().join(" ")];
+        while let Advance::Row = table.advance().unwrap() {
+            let text = |column| match table.cell(column) {
+                Cell::Text(text) => String::from_utf8_lossy(text).to_string(),
+                cell => cell.to_string(),
+            };
+            rows.push((0..table.columns().len()).map(text).collect::<Vec<_>>().join(" "));
+        }
+        rows.join(" / ")
+    }
+
     #[test]
-    fn the_delimiter_is_found_in_the_header() {
-        assert_eq!(delimiter(b"a,b;c\n"), b',');
-        assert_eq!(delimiter(b"\na;b\n1,2\n"), b';');
-        assert_eq!(delimiter(b"a\tb"), b'\t');
-        assert_eq!(delimiter(b"a"), b',');
+    fn a_comma_between_digits_is_a_decimal_point_where_semicolons_divide() {
+        assert_eq!(cells(b"a;b;c\n1,5;-0,25;\"3,0\"\n1,2,3;x,5;5,\n"), "a b c / 1.5 -0.25 3 / 1,2,3 x,5 5,");
+        assert_eq!(cells(b"a,b\n\"1,5\",2\n"), "a b / 1,5 2");
+    }
+
+    #[test]
+    fn spaces_after_the_delimiter_belong_to_it_if_the_header_has_them() {
+        assert_eq!(cells(b"a, b, \"c, d\"\nx, , \"y, z\"\n p,  q,r\n"), "a b c, d / x (empty) y, z / p q r");
+        assert_eq!(cells(b"a,b\n x, y\n"), "a b /  x  y");
+    }
+
+    #[test]
+    fn a_whole_number_has_one_name() {
+        assert_eq!(cells(b"a,b,c,d\n1.0,-2.00,01.0,1.10\n.0,v1.0,1.0.0,10\n"), "a b c d / 1 -2 01.0 1.10 / .0 v1.0 1.0.0 10");
     }
 }

@@ -168,7 +168,7 @@ impl<T: Table> Episodes<T> {
         let is_next = match (&self.columns.episode[..], self.columns.first) {
             _ if self.columns.rows_are_episodes => true,
             ([column], _) => return self.membership_by_id(*column),
-            ([], Some(column)) => self.table.cell(column).flag() == Ok(true),
+            ([], Some(column)) => self.table.cell(column).mark() == Ok(true),
             ([], None) => self.partial.end.is_some(),
             (several, _) => return self.membership_by_ids(several),
         };
@@ -380,12 +380,7 @@ impl<T: Table> Episodes<T> {
     /// The table has no more rows.
     fn finish(&mut self, state: &mut ReadState) -> Result<Option<Trajectory>> {
         if self.rows == 0 {
-            return Err(Error::input(
-                &self.file,
-                None,
-                "it has columns but no rows",
-                "leave the file out, or log at least one step",
-            ));
+            return Err(Error::no_rows(&self.file));
         }
         if self.partial.is_open
             && let Some(trajectory) = self.close(state)?

@@ -191,6 +191,21 @@ fn half_range_share(values: &[f64]) -> f64 {
     values.iter().enumerate().map(within).max().unwrap_or(0) as f64 / values.len() as f64
 }
 
+/// Whole numbers below this are exact.
+const EXACT: f64 = (1u64 << 53) as f64;
+
+fn hash(cell: Cell<'_>) -> u64 {
+    let mut hasher = FxHasher::default();
+    match cell {
+        Cell::Text(text) | Cell::List(text) => text.hash(&mut hasher),
+        Cell::Int(n) => n.hash(&mut hasher),
+        Cell::Float(x) => x.to_bits().hash(&mut hasher),
+        Cell::Bool(flag) => flag.hash(&mut hasher),
+        Cell::Absent | Cell::Empty | Cell::Other(_) => {}
+    }
+    hasher.finish()
+}
+
 /// What the cells of a column look like.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Kinds {
@@ -216,15 +231,12 @@ impl Kinds {
             Some(x) => {
                 self.numbers += 1;
                 self.fractions += usize::from(x.fract() != 0.0);
-                self.different.insert(x.to_bits());
+                // Ids of many digits may be one number, rounded.
+                self.different.insert(if x.abs() < EXACT { x.to_bits() } else { hash(cell) });
                 self.padded += usize::from(matches!(cell, Cell::Text([b'0', b'0'..=b'9', ..])));
             }
             None => {
-                let mut hasher = FxHasher::default();
-                if let Cell::Text(text) | Cell::List(text) = cell {
-                    text.hash(&mut hasher);
-                }
-                self.different.insert(hasher.finish());
+                self.different.insert(hash(cell));
             }
         }
     }
@@ -307,7 +319,7 @@ pub(super) struct Boundaries {
 impl Boundaries {
     /// Whether this row begins an episode.
     pub fn begins(&mut self, table: &dyn Table, columns: &Columns) -> bool {
-        let flag = |column: Option<usize>| column.is_some_and(|column| table.cell(column).flag() == Ok(true));
+        let flag = |column: Option<usize>| column.is_some_and(|column| table.cell(column).mark() == Ok(true));
         let mut id = String::new();
         for &column in &columns.episode {
             id.push('|');

@@ -51,7 +51,7 @@ impl Frame {
         };
         frame.is_typed = is_typed;
         let columns = Columns::find(file, &frame.columns, schema)?;
-        if let Some([by]) = schema.given(Role::Sort) {
+        if let Some(by) = schema.given(Role::Sort).filter(|by| !by.is_empty()) {
             frame.sort(file, (!columns.rows_are_episodes).then_some(&columns.episode), by)?;
         }
         Ok(frame)
@@ -74,7 +74,7 @@ impl Frame {
     fn read(file: &str, table: &mut impl Table, schema: &Schema) -> Result<Frame> {
         let mut wanted = Columns::find(file, table.columns(), schema)?.used();
         let sort = schema.given(Role::Sort).unwrap_or_default();
-        wanted.extend(table.columns().iter().position(|name| sort.contains(name)));
+        wanted.extend((0..table.columns().len()).filter(|&column| sort.contains(&table.columns()[column])));
         wanted.sort_unstable();
         wanted.dedup();
         table.want(&wanted)?;
@@ -164,9 +164,9 @@ impl Frame {
         }
     }
 
-    /// Sorts rows by episode, in order of first appearance, then by a column.
-    /// Without episodes, each row is one.
-    fn sort(&mut self, file: &str, episode: Option<&[usize]>, by: &str) -> Result<()> {
+    /// Sorts rows by episode, in order of first appearance, then by columns, of which the first counts
+    /// most. Without episodes, each row is one.
+    fn sort(&mut self, file: &str, episode: Option<&[usize]>, by: &[String]) -> Result<()> {
         let mut ids: FxHashMap<String, u32> = FxHashMap::default();
         let mut of_row = Vec::with_capacity(self.rows.len());
         let rows_are_episodes = episode.is_none();
@@ -180,12 +180,12 @@ impl Frame {
             let next = ids.len() as u32;
             of_row.push(*ids.entry(id).or_insert(next));
         }
-        let keys = if by == ROW { None } else { Some(self.keys(file, by, &of_row)?) };
+        let columns = by.iter().filter(|name| *name != ROW);
+        let keys = columns.map(|name| self.keys(file, name, &of_row)).collect::<Result<Vec<_>>>()?;
         self.order.sort_by(|&x, &y| {
             let (x, y) = (x as usize, y as usize);
-            of_row[x]
-                .cmp(&of_row[y])
-                .then_with(|| keys.as_ref().map_or(std::cmp::Ordering::Equal, |keys| keys[x].total_cmp(&keys[y])))
+            let by_keys = keys.iter().map(|keys| keys[x].total_cmp(&keys[y]));
+            by_keys.fold(of_row[x].cmp(&of_row[y]), std::cmp::Ordering::then)
         });
         Ok(())
     }

@@ -17,6 +17,8 @@ pub struct Guess {
     pub schema: Schema,
     /// The roles in it.
     pub roles: Vec<GuessedRole>,
+    /// What could not be settled, in sentences.
+    pub doubts: Vec<String>,
     /// Why the table cannot be read as it is, if it cannot.
     pub problem: Option<String>,
     /// Why the first rows cannot be read as the schema says, if they cannot.
@@ -33,18 +35,20 @@ pub(super) fn guess(file: &str, profile: &Profile, schema: &Schema) -> Guess {
     guesser.settle_conflicts();
     guesser.take_known(file);
     if !schema.wide.is_empty() {
-        return Guess { schema: guesser.schema, roles: guesser.roles, problem, unread: None };
-    }
-    if guesser.guess_wide() {
-        return Guess { schema: guesser.schema, roles: guesser.roles, problem, unread: None };
+        return Guess { schema: guesser.schema, roles: guesser.roles, doubts: guesser.doubts, problem, unread: None };
     }
     guesser.guess_episode();
+    if guesser.guess_wide() {
+        return Guess { schema: guesser.schema, roles: guesser.roles, doubts: guesser.doubts, problem, unread: None };
+    }
     guesser.guess_order();
     guesser.guess_named_symbols();
     guesser.guess_others();
     guesser.guess_what_is_left();
     guesser.guess_elapsed();
-    Guess { schema: guesser.schema, roles: guesser.roles, problem, unread: None }
+    guesser.doubt_codes();
+    guesser.doubt_constant_observations();
+    Guess { schema: guesser.schema, roles: guesser.roles, doubts: guesser.doubts, problem, unread: None }
 }
 
 impl Guess {
@@ -66,6 +70,11 @@ impl Guess {
             schema.step = Some(Vec::new());
         }
         schema
+    }
+
+    /// Whether everything that was guessed is used without asking.
+    pub fn is_sure(&self) -> bool {
+        self.roles.iter().all(|role| role.sure || !role.guessed)
     }
 
     /// Leaves out suggestions with which the first rows cannot be read, if that helps; otherwise says

@@ -28,9 +28,6 @@ pub struct GuessedRole {
     pub guessed: bool,
 }
 
-/// Share of consecutive rows that must be in order for a column to be a time.
-const IN_ORDER: f64 = 0.99;
-
 /// Columns next to each other that share their values are steps, if there are so many, and each takes
 /// at most so many values.
 const LEAST_WIDE: usize = 8;
@@ -38,23 +35,25 @@ const MOST_SHARED: usize = 30;
 
 /// The roles of columns so far.
 pub(super) struct Guesser<'a> {
-    profile: &'a Profile,
-    taken: Vec<bool>,
+    pub(super) profile: &'a Profile,
+    pub(super) taken: Vec<bool>,
     /// The column that is a time.
-    time: Option<usize>,
+    pub(super) time: Option<usize>,
     pub schema: Schema,
     pub roles: Vec<GuessedRole>,
+    /// What could not be settled, in sentences.
+    pub doubts: Vec<String>,
 }
 
 /// A guess that no column plays a role.
-fn without_columns(role: Role, reason: String) -> GuessedRole {
+pub(super) fn without_columns(role: Role, reason: String) -> GuessedRole {
     GuessedRole { role: role.name(), columns: Vec::new(), reason, examples: Vec::new(), sure: true, guessed: true }
 }
 
 impl<'a> Guesser<'a> {
     pub fn new(profile: &'a Profile, schema: &Schema) -> Guesser<'a> {
         let taken = vec![false; profile.names.len()];
-        Guesser { profile, taken, time: None, schema: schema.clone(), roles: Vec::new() }
+        Guesser { profile, taken, time: None, schema: schema.clone(), roles: Vec::new(), doubts: Vec::new() }
     }
 
     /// Columns that are given, or have one of the usual names.
@@ -133,26 +132,36 @@ impl<'a> Guesser<'a> {
         }
     }
 
-    fn has(&self, role: Role) -> bool {
+    pub(super) fn has(&self, role: Role) -> bool {
         self.roles.iter().any(|guessed| guessed.role == role.name())
     }
 
-    fn column_of(&self, role: Role) -> Option<usize> {
-        let guessed = self.roles.iter().find(|guessed| guessed.role == role.name())?;
-        self.profile.names.iter().position(|name| Some(name) == guessed.columns.first())
+    pub(super) fn column_of(&self, role: Role) -> Option<usize> {
+        self.columns_of(role).first().copied()
+    }
+
+    pub(super) fn columns_of(&self, role: Role) -> Vec<usize> {
+        let guessed = self.roles.iter().filter(|guessed| guessed.role == role.name());
+        let place = |of: &String| self.profile.names.iter().position(|name| name == of);
+        guessed.flat_map(|guessed| &guessed.columns).filter_map(place).collect()
+    }
+
+    /// Pairs of consecutive rows of an episode.
+    pub(super) fn steps(&self) -> Vec<(usize, usize)> {
+        self.profile.steps(&self.columns_of(Role::Episode))
     }
 
     /// Columns without a role whose names contain a word for `role`.
-    fn named(&self, role: Role) -> Vec<usize> {
+    pub(super) fn named(&self, role: Role) -> Vec<usize> {
         (0..self.profile.names.len()).filter(|&i| !self.taken[i] && self.speaks_for(i, role)).collect()
     }
 
     /// Whether the name of a column contains a word for `role`.
-    fn speaks_for(&self, column: usize, role: Role) -> bool {
+    pub(super) fn speaks_for(&self, column: usize, role: Role) -> bool {
         words(&self.profile.names[column]).iter().any(|word| words_for(role).contains(&word.as_str()))
     }
 
-    fn add(&mut self, role: Role, columns: &[usize], reason: String, sure: bool) {
+    pub(super) fn add(&mut self, role: Role, columns: &[usize], reason: String, sure: bool) {
         columns.iter().for_each(|&column| self.taken[column] = true);
         let names: Vec<String> = columns.iter().map(|&column| self.profile.names[column].clone()).collect();
         let examples = columns.first().map_or(Vec::new(), |&column| self.profile.columns[column].examples.clone());
@@ -175,102 +184,6 @@ impl<'a> Guesser<'a> {
         self.roles.push(GuessedRole { role: role.name(), columns: names, reason, examples, sure, guessed: true });
     }
 
-    /// The finest column that names several rows each; a coarser one is the group.
-    pub fn guess_episode(&mut self) {
-        let marks_ends = [Role::Terminated, Role::Truncated, Role::First, Role::Last].iter().any(|&role| self.has(role));
-        if self.schema.episode.is_some() || self.has(Role::Episode) || marks_ends {
-            return;
-        }
-        let rows = self.profile.rows;
-        let names_rows = |&column: &usize| {
-            let of = &self.profile.columns[column];
-            let different = of.different();
-            different >= 2 && 2 * different <= rows && of.kinds.fractions == 0 && of.kinds.missing == 0
-        };
-        let mut named: Vec<usize> = self.named(Role::Episode).into_iter().filter(names_rows).collect();
-        // Of `user_id` and `item_id`, the second names an action.
-        if named.iter().any(|&column| !self.speaks_for(column, Role::Action)) {
-            named.retain(|&column| !self.speaks_for(column, Role::Action));
-        }
-        named.sort_by_key(|&column| std::cmp::Reverse(self.profile.columns[column].different()));
-        let Some(&finest) = named.first() else { return };
-        let of = &self.profile.columns[finest];
-        let (different, runs) = (of.different(), of.runs);
-        let how = if runs == different { "in blocks" } else { "interleaved" };
-        let name = self.profile.names[finest].clone();
-        self.add(Role::Episode, &[finest], format!("{name:?} has {different} values {how}"), true);
-        let coarser = named.into_iter().skip(1).find(|&column| self.profile.is_nested(finest, column));
-        if let (Some(column), true) = (coarser, self.schema.group.is_none()) {
-            let name = self.profile.names[column].clone();
-            self.add(Role::Group, &[column], format!("each value of {name:?} has several episodes"), false);
-        }
-    }
-
-    /// Whether rows must be sorted, and by what.
-    pub fn guess_order(&mut self) {
-        let episode = self.column_of(Role::Episode);
-        let steps = self.profile.steps(episode);
-        if let Some(step) = self.column_of(Role::Step).filter(|_| self.schema.step.is_none()) {
-            let goes_up = |&(a, b): &(usize, usize)| {
-                self.profile.time(a, step).zip(self.profile.time(b, step)).is_some_and(|(x, y)| y == x + 1.0)
-            };
-            let name = self.profile.names[step].clone();
-            let (of, is_called_step) = (&self.profile.columns[step].kinds, words(&name).contains(&"step".to_string()));
-            if is_called_step && (of.fractions > 0 || of.numbers < of.present) {
-                self.roles.retain(|guessed| guessed.role != Role::Step.name());
-                self.schema.step = Some(Vec::new());
-                self.taken[step] = false;
-                self.say_none(Role::Step, format!("{name:?} holds no counts of steps"));
-                return self.guess_sort(episode, &steps);
-            }
-            if !name.eq_ignore_ascii_case("step") && !steps.iter().all(goes_up) && !self.schema.arranges() {
-                self.roles.retain(|guessed| guessed.role != Role::Step.name());
-                self.schema.step = Some(Vec::new());
-                let reason = format!("{name:?} does not count steps: it is a time by which rows are sorted");
-                self.add(Role::Sort, &[step], reason, true);
-            }
-            return;
-        }
-        self.guess_sort(episode, &steps);
-    }
-
-    fn guess_sort(&mut self, episode: Option<usize>, steps: &[(usize, usize)]) {
-        let is_interleaved = episode.is_some_and(|column| {
-            let of = &self.profile.columns[column];
-            of.runs > of.different()
-        });
-        if self.schema.sort.is_some() {
-            return;
-        }
-        // A column of dates is a time whatever its name.
-        let dates =
-            (0..self.profile.names.len()).filter(|&column| !self.taken[column] && self.profile.columns[column].dates.is_some());
-        let time = self.named(Role::Sort).into_iter().chain(dates).find(|&column| {
-            let times = || steps.iter().map(|&(a, b)| self.profile.time(a, column).zip(self.profile.time(b, column)));
-            let known = times().all(|pair| pair.is_some());
-            let ordered = times().flatten().filter(|(x, y)| x <= y).count();
-            let different = self.profile.columns[column].different() > 1;
-            known && different && !steps.is_empty() && (is_interleaved || ordered as f64 >= IN_ORDER * steps.len() as f64)
-        });
-        self.time = time;
-        let unsorted =
-            time.is_some_and(|column| steps.iter().any(|&(a, b)| self.profile.time(a, column) > self.profile.time(b, column)));
-        match time {
-            Some(column) if is_interleaved || unsorted => {
-                let name = self.profile.names[column].clone();
-                self.add(Role::Sort, &[column], format!("rows are not in order; {name:?} is a time"), true);
-            }
-            _ if is_interleaved => {
-                self.schema.sort = Some(vec![ROW.into()]);
-                let reason = "rows of different episodes are interleaved: those of each keep their order".into();
-                self.roles.push(GuessedRole { columns: vec![ROW.into()], ..without_columns(Role::Sort, reason) });
-            }
-            // Rows are in order already: the column is a time, and no part of what is observed.
-            Some(column) => self.taken[column] = true,
-            None => {}
-        }
-    }
-
     fn named_by(&self, columns: &[usize]) -> String {
         match columns {
             [column] if ["action", "observation"].contains(&self.profile.names[*column].as_str()) => "by its name".into(),
@@ -283,7 +196,11 @@ impl<'a> Guesser<'a> {
     pub fn guess_named_symbols(&mut self) {
         let varying = |guesser: &Self, role: Role| -> Vec<usize> {
             let varies = |&column: &usize| guesser.profile.columns[column].different() > 1 && !guesser.counts_steps(column);
-            guesser.named(role).into_iter().filter(varies).collect()
+            let named: Vec<usize> = guesser.named(role).into_iter().filter(varies).collect();
+            // What is the same in all rows of an episode is no observation if another is not.
+            let (inside, outside): (Vec<usize>, Vec<usize>) =
+                named.into_iter().partition(|&column| guesser.varies_inside(column));
+            if inside.is_empty() || role == Role::Action { [inside, outside].concat() } else { inside }
         };
         if self.schema.action.is_none() && !self.has(Role::Action) {
             let named = varying(self, Role::Action);
@@ -293,9 +210,9 @@ impl<'a> Guesser<'a> {
         }
         if self.schema.observation.is_none() && !self.has(Role::Observation) {
             let named = varying(self, Role::Observation);
-            match named.len() {
-                0 => {}
-                many => self.add(Role::Observation, &named, self.named_by(&named), many == 1),
+            let is_sure = named.len() == 1 && (self.steps().is_empty() || self.varies_inside(named[0]));
+            if !named.is_empty() {
+                self.add(Role::Observation, &named, self.named_by(&named), is_sure);
             }
         }
     }
@@ -309,7 +226,14 @@ impl<'a> Guesser<'a> {
                     of.kinds.may_count() && of.different() < of.kinds.present || 10 * of.different() <= self.profile.rows;
                 !self.taken[column] && of.different() > 1 && (of.kinds.is_measured() || repeats) && !self.counts_steps(column)
             };
-            let left: Vec<usize> = (0..self.profile.names.len()).filter(is_left).collect();
+            let names_rows = |&column: &usize| {
+                self.speaks_for(column, Role::Episode) && 10 * self.profile.columns[column].different() > 9 * self.profile.rows
+            };
+            let left = (0..self.profile.names.len()).filter(is_left);
+            let mut left: Vec<usize> = left.filter(|column| !names_rows(column)).collect();
+            if left.iter().any(|&column| self.varies_inside(column)) {
+                left.retain(|&column| self.varies_inside(column));
+            }
             if !left.is_empty() {
                 self.add(Role::Observation, &left, "what is left and varies".into(), false);
             }
@@ -320,9 +244,14 @@ impl<'a> Guesser<'a> {
         }
     }
 
+    /// Whether a column takes several values in an episode.
+    fn varies_inside(&self, column: usize) -> bool {
+        self.steps().iter().any(|&(a, b)| self.profile.cell(a, column) != self.profile.cell(b, column))
+    }
+
     /// Whether the numbers of a column go up by one within episodes.
     fn counts_steps(&self, column: usize) -> bool {
-        let steps = self.profile.steps(self.column_of(Role::Episode));
+        let steps = self.steps();
         let time = |row| self.profile.time(row, column);
         steps.len() > 1 && steps.iter().all(|&(a, b)| time(a).zip(time(b)).is_some_and(|(x, y)| y == x + 1.0))
     }
@@ -331,7 +260,7 @@ impl<'a> Guesser<'a> {
     pub fn guess_elapsed(&mut self) {
         let is_free = self.schema.elapsed.is_none() && self.schema.action.as_ref().is_some_and(Vec::is_empty);
         let Some(column) = self.time.filter(|_| is_free) else { return };
-        let steps = self.profile.steps(self.column_of(Role::Episode));
+        let steps = self.steps();
         let gap = |&(a, b): &(usize, usize)| Some((self.profile.time(b, column)? - self.profile.time(a, column)?).abs());
         let mut gaps: Vec<f64> = steps.iter().filter_map(gap).collect();
         gaps.sort_by(f64::total_cmp);
@@ -391,7 +320,7 @@ impl<'a> Guesser<'a> {
         runs.into_iter().max_by_key(|run| (run.len(), std::cmp::Reverse(run.start)))
     }
 
-    fn say_none(&mut self, role: Role, reason: String) {
+    pub(super) fn say_none(&mut self, role: Role, reason: String) {
         self.roles.push(without_columns(role, reason));
     }
 
@@ -430,12 +359,42 @@ impl<'a> Guesser<'a> {
             && let Some(column) = self.named(Role::Terminated).into_iter().find(|&column| self.profile.columns[column].is_flag)
         {
             let mut ends: Vec<usize> = (0..self.profile.rows).collect();
-            let inside = self.profile.steps(self.column_of(Role::Episode));
+            let inside = self.steps();
             ends.retain(|row| !inside.iter().any(|(before, _)| before == row));
-            let is_set = |row: usize| matches!(self.profile.cell(row, column), Some("1" | "true" | "True" | "TRUE"));
+            let is_set = |row: usize| self.profile.flag(row, column) == Some(true);
             let only_last = (0..self.profile.rows).filter(|&row| is_set(row)).all(|row| ends.contains(&row));
             if only_last {
                 self.add(Role::Terminated, &[column], "set only in last rows of episodes".into(), false);
+            }
+        }
+    }
+
+    /// Columns that could be the observation by their names, but not by their contents.
+    pub fn doubt_constant_observations(&mut self) {
+        if self.schema.observation.is_some() || self.has(Role::Observation) {
+            return;
+        }
+        for column in self.named(Role::Observation) {
+            let why = match self.profile.columns[column].different() {
+                0 => "has no values",
+                1 => "is the same in all rows",
+                _ => continue,
+            };
+            let name = &self.profile.names[column];
+            self.doubts.push(format!("{name:?} could be the observation by its name, but {why}: there is nothing to predict"));
+        }
+    }
+
+    /// Numbers that may stand for missing values.
+    pub fn doubt_codes(&mut self) {
+        let read = [Role::Action, Role::Observation, Role::Reward].map(|role| self.columns_of(role)).concat();
+        for column in read {
+            for (code, count) in self.profile.codes(column) {
+                let name = &self.profile.names[column];
+                self.doubts.push(format!(
+                    "{name:?} is {code} in {count} rows, far from its other values: if that stands for a missing value, say so \
+                     (`missing`)"
+                ));
             }
         }
     }

@@ -65,6 +65,41 @@ fn is_safetensors(begin: &[u8]) -> bool {
     matches!(begin.first_chunk(), Some(length) if u64::from_le_bytes(*length) < 1 << 40) && begin.get(8..10) == Some(b"{\"")
 }
 
+/// What files that are no logs begin with, what they are, and what to do about it.
+const FOREIGN: [(&[u8], &str, &str); 15] = [
+    (b"PK\x03\x04", "it is a spreadsheet such as .xlsx, or a zip archive", "save the sheet as CSV, or unpack the archive"),
+    (b"\xd0\xcf\x11\xe0", "it is a spreadsheet such as .xls", "save the sheet as CSV"),
+    (b"\xff\xfe", "it is in UTF-16, as Excel writes Unicode text", "save it as CSV with UTF-8 encoding"),
+    (b"\xfe\xff", "it is in UTF-16", "save it with UTF-8 encoding"),
+    (b"BZh", "it is compressed by bzip2", "unpack it, or compress it by gzip"),
+    (b"\xfd7zXZ", "it is compressed by xz", "unpack it, or compress it by gzip"),
+    (b"\x28\xb5\x2f\xfd", "it is compressed by zstd", "unpack it, or compress it by gzip"),
+    (b"ARROW1", "it is a table of Arrow or Feather", "save it as Parquet"),
+    (b"FEA1", "it is a table of Feather", "save it as Parquet"),
+    (b"\x89HDF", "it is an HDF5 file", "save its table as Parquet or CSV"),
+    (b"\x93NUMPY", "it is an array of NumPy", "save it as CSV with a header, or read it in Python"),
+    (b"SQLite format 3", "it is a database of SQLite", "save its table as CSV"),
+    (b"RDX", "it is a data file of R", "save its table with write.csv"),
+    (b"X\n\0\0\0", "it is a data file of R", "save its table with write.csv"),
+    (b"$FL", "it is a data file of SPSS", "save its table as CSV"),
+];
+
+/// A problem and a remedy if the file is of another program.
+fn foreign(begin: &[u8]) -> Option<(&'static str, &'static str)> {
+    let text = begin.trim_ascii_start();
+    let starts = |with: &str| text.get(..with.len()).is_some_and(|head| head.eq_ignore_ascii_case(with.as_bytes()));
+    if starts("<!doctype html") || starts("<html") {
+        return Some(("it is a web page", "download the table itself"));
+    }
+    if matches!(begin, [0x80, 2..=5, ..]) {
+        return Some(("it is a pickle of Python", "save its table as Parquet or CSV"));
+    }
+    if begin.contains(&b'\r') && begin.len() < BUFFER && !begin.contains(&b'\n') {
+        return Some(("its lines end with \\r alone", "save it with the line ends of Unix or Windows"));
+    }
+    FOREIGN.iter().find(|(magic, ..)| begin.starts_with(magic)).map(|(_, problem, remedy)| (*problem, *remedy))
+}
+
 /// Opens a log.
 pub(super) fn open(path: &Path, versions: &Versions) -> Result<Opened> {
     let file = versions.open(path)?;
@@ -90,6 +125,9 @@ pub(super) fn open(path: &Path, versions: &Versions) -> Result<Opened> {
     let begin = input.peek()?;
     if begin.trim_ascii().is_empty() {
         return Err(Error::input(input.name(), None, "the file is empty", "leave it out, or log at least one step"));
+    }
+    if let Some((problem, remedy)) = foreign(begin) {
+        return Err(Error::input(input.name(), None, problem, remedy));
     }
     if begin.starts_with(BOM) {
         input.bytes.consume(BOM.len());
@@ -178,6 +216,18 @@ impl Input {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_of_other_programs_are_named() {
+        let problem = |begin: &[u8]| foreign(begin).map(|(problem, _)| problem);
+        assert_eq!(problem(b"PK\x03\x04\x14\0"), Some("it is a spreadsheet such as .xlsx, or a zip archive"));
+        assert_eq!(problem(b"\n<!DOCTYPE HTML><html>"), Some("it is a web page"));
+        assert_eq!(problem(b"\x80\x04\x95"), Some("it is a pickle of Python"));
+        assert_eq!(problem(b"a,b\r1,2\r"), Some("its lines end with \\r alone"));
+        for log in [&b"a,b\r\n1,2\r\n"[..], b"a,b", b"{\"a\": 1}\n", b"PAR1", b"\xEF\xBB\xBFa,b\n"] {
+            assert_eq!(problem(log), None);
+        }
+    }
 
     #[test]
     fn the_format_is_found_by_the_file_name() {

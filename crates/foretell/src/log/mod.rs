@@ -20,6 +20,7 @@ mod watched;
 mod input;
 mod names;
 mod dates;
+mod dialect;
 mod records;
 mod table;
 mod schema;
@@ -41,6 +42,8 @@ mod fit;
 mod profile;
 mod vocabulary;
 mod guesser;
+mod episode_guess;
+mod order_guess;
 mod guess;
 mod notes;
 mod episode_ids;
@@ -50,6 +53,7 @@ mod rewarded;
 mod half;
 mod timing;
 mod identity;
+mod likeness;
 mod summary;
 mod sheet_types;
 mod write;
@@ -215,7 +219,13 @@ impl Logs {
         let Origin::Files { paths, options, versions } = &self.origin else { return Ok(None) };
         let Some(path) = paths.first() else { return Ok(None) };
         let profile = profile::Profile::of(open_as_written(path, versions)?, &options.schema)?;
-        let mut guess = guess::guess(&path.display().to_string(), &profile, &options.schema);
+        let name = path.display().to_string();
+        match profile.malformed.clone() {
+            Some(located) if profile.rows == 0 => return Err(located.into_error(&name)),
+            None if profile.rows == 0 => return Err(Error::no_rows(&name)),
+            _ => {}
+        }
+        let mut guess = guess::guess(&name, &profile, &options.schema);
         guess.check(&options.schema, |schema| reads_first_rows(path, versions, schema, options.on_bad));
         Ok(Some(guess))
     }
@@ -230,7 +240,7 @@ impl Logs {
         let usual = columns::Columns::find(&path.display().to_string(), table.columns(), &options.schema);
         let needs_none = usual.as_ref().is_ok_and(|columns| {
             let step = columns.step.is_none_or(|step| table.columns()[step].eq_ignore_ascii_case("step"));
-            step && (!columns.are_without_boundaries() || columns.ignored.is_empty())
+            step && (!columns.episode.is_empty() || columns.rows_are_episodes || columns.ignored.is_empty())
         });
         if needs_none || !options.schema.wide.is_empty() {
             return Ok((self.clone(), None));
@@ -240,7 +250,8 @@ impl Logs {
         columns::Columns::find(&path.display().to_string(), table.columns(), &schema)?;
         let changed = schema != *options.schema;
         let options = ReadOptions { schema: Arc::new(schema), ..options.clone() };
-        Ok((self.with_options(options), changed.then_some(guess)))
+        let logs = self.with_options(options);
+        Ok((logs, Some(guess).filter(|guess| changed || !guess.doubts.is_empty())))
     }
 
     /// The same logs with another schema; for logs in memory only a note of what their tables meant.

@@ -193,8 +193,9 @@ mod tests {
     use arrow_array::builder::{Float64Builder, ListBuilder};
     use arrow_array::types::{Int32Type, UInt8Type};
     use arrow_array::{
-        Array, ArrayRef, BooleanArray, DictionaryArray, Float32Array, Float64Array, Int8Array, Int64Array, LargeStringArray,
-        NullArray, RecordBatch, StringArray, StringViewArray, UInt8Array, UInt16Array, UInt64Array,
+        Array, ArrayRef, BinaryArray, BooleanArray, Decimal128Array, DictionaryArray, DurationMillisecondArray, Float32Array,
+        Float64Array, Int8Array, Int64Array, LargeStringArray, NullArray, RecordBatch, StringArray, StringViewArray, UInt8Array,
+        UInt16Array, UInt64Array,
     };
     use parquet::arrow::ArrowWriter;
 
@@ -223,7 +224,13 @@ mod tests {
     fn every_type_of_name_is_read() {
         let dictionary: DictionaryArray<Int32Type> = ["b", "a", "b"].into_iter().collect();
         let keyed = DictionaryArray::<UInt8Type>::new(UInt8Array::from(vec![1, 0, 1]), Arc::new(Int64Array::from(vec![7, 9])));
-        let columns: [(ArrayRef, [&str; 3]); 11] = [
+        let decimals = Decimal128Array::from(vec![150, 300, 0]).with_precision_and_scale(9, 2).unwrap();
+        let whole = Decimal128Array::from(vec![100, 300, 0]).with_precision_and_scale(9, 2).unwrap();
+        assert!(observations(Arc::new(decimals)).unwrap_err().to_string().contains("1.5 is not a whole number"));
+        let columns: [(ArrayRef, [&str; 3]); 14] = [
+            (Arc::new(whole), ["1", "3", "0"]),
+            (Arc::new(BinaryArray::from_vec(vec![b"b", b"a", b"b"])), ["b", "a", "b"]),
+            (Arc::new(DurationMillisecondArray::from(vec![1000, 3000, 0])), ["1", "3", "0"]),
             (Arc::new(StringArray::from(vec!["b", "a", "b"])), ["b", "a", "b"]),
             (Arc::new(LargeStringArray::from(vec!["b", "a", "b"])), ["b", "a", "b"]),
             (Arc::new(StringViewArray::from(vec!["b", "a", "b"])), ["b", "a", "b"]),

@@ -6,6 +6,7 @@
 use std::io::Read;
 
 use super::cell::Problem;
+use super::dialect::{Dialect, decimal_comma};
 use super::input::Input;
 use crate::error::{Error, Result};
 use crate::limits::LINE;
@@ -14,6 +15,7 @@ use crate::limits::LINE;
 pub(super) struct Records {
     input: Input,
     delimiter: u8,
+    dialect: Dialect,
     /// Bytes read; those from `begin` on are not yet divided.
     buffer: Vec<u8>,
     begin: usize,
@@ -49,10 +51,11 @@ const CHUNK: usize = if cfg!(test) { 16 } else { 1 << 18 };
 
 impl Records {
     /// The records of `input`.
-    pub fn new(input: Input, delimiter: u8) -> Records {
+    pub fn new(input: Input, dialect: Dialect) -> Records {
         Records {
             input,
-            delimiter,
+            delimiter: dialect.delimiter,
+            dialect,
             buffer: Vec::with_capacity(2 * CHUNK),
             begin: 0,
             at_end: false,
@@ -107,6 +110,9 @@ impl Records {
                     self.begin = next;
                     let is_blank = self.bounds.len() == 1 && self.bounds[0].0 == self.bounds[0].1 && !self.is_quoted;
                     if !is_blank {
+                        if self.dialect.has_decimal_commas() {
+                            self.point_decimals();
+                        }
                         return Ok(Record::Fields);
                     }
                 }
@@ -114,6 +120,16 @@ impl Records {
                 RecordEnd::NeedMore => self.fill()?,
                 RecordEnd::Malformed(problem) => return Ok(self.skip_line(problem)),
                 RecordEnd::Quoted => unreachable!("split_quoted understands quotes"),
+            }
+        }
+    }
+
+    /// Writes numbers such as `1,5` with a point.
+    fn point_decimals(&mut self) {
+        let bytes = if self.is_quoted { &mut self.unquoted } else { &mut self.buffer };
+        for &(begin, end) in &self.bounds {
+            if let Some(comma) = decimal_comma(&bytes[begin..end]) {
+                bytes[begin + comma] = b'.';
             }
         }
     }
@@ -190,6 +206,7 @@ impl Records {
                     field = Field::Quoted;
                 }
                 (Field::Start, b'"') => field = Field::Quoted,
+                (Field::Start, b' ') if self.dialect.spaced => {}
                 (_, byte) if byte == self.delimiter => {
                     self.bounds.push((begin, self.unquoted.len()));
                     begin = self.unquoted.len();
@@ -205,6 +222,7 @@ impl Records {
                     return RecordEnd::At(at + 1);
                 }
                 (Field::QuoteInQuoted, b'\r') if matches!(bytes.get(at + 1), Some(b'\n') | None) => {}
+                (Field::QuoteInQuoted, b' ') if self.dialect.spaced => {}
                 (Field::QuoteInQuoted, _) => return RecordEnd::Malformed("text after a closing quote"),
                 (Field::Start | Field::Plain, _) => {
                     self.unquoted.push(byte);
@@ -286,7 +304,7 @@ mod tests {
     type Found = (u64, Result<Vec<Vec<u8>>, String>);
 
     fn records(bytes: &[u8]) -> Vec<Found> {
-        let mut records = Records::new(Input::of_bytes(bytes), b',');
+        let mut records = Records::new(Input::of_bytes(bytes), Dialect { delimiter: b',', spaced: false });
         let mut all = Vec::new();
         loop {
             match records.advance().unwrap() {

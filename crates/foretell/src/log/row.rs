@@ -18,7 +18,7 @@ use crate::limits::NAME;
 #[inline(always)]
 pub(super) fn read_flag(table: &impl Table, column: Option<usize>) -> Result<bool, Problem> {
     let Some(column) = column else { return Ok(false) };
-    table.cell(column).flag().map_err(|problem| problem.of(&table.columns()[column]))
+    table.cell(column).mark().map_err(|problem| problem.of(&table.columns()[column]))
 }
 
 /// How the episode ends with this row, if its flags say so.

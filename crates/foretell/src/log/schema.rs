@@ -50,7 +50,7 @@ pub(super) const ROW: &str = "row";
 /// The word for no column.
 const NONE: &str = "none";
 /// Texts that stand for a missing value, unless others are given; an empty cell always does.
-pub const MISSING: [&str; 6] = ["NA", "NaN", "nan", "null", "None", "?"];
+pub const MISSING: [&str; 12] = ["NA", "NaN", "nan", "null", "None", "?", "N/A", "n/a", "#N/A", "<NA>", "NULL", "NaT"];
 
 /// What the columns of a table mean. A role without columns here is recognised by the usual names;
 /// one with an empty list has none.
@@ -76,8 +76,8 @@ pub struct Schema {
     /// Number of a step: it must go up by 1 within an episode, unless rows are sorted.
     #[serde(deserialize_with = "names", skip_serializing_if = "Option::is_none")]
     pub step: Option<Vec<String>>,
-    /// Column by which the rows of an episode are sorted, wherever they are in the file; `row` for
-    /// their order in the file.
+    /// Columns by which the rows of an episode are sorted, wherever they are in the file, of which
+    /// the first counts most; `row` for their order in the file.
     #[serde(deserialize_with = "names", skip_serializing_if = "Option::is_none")]
     pub sort: Option<Vec<String>>,
     /// Columns that make the action; none for a system without actions.

@@ -12,7 +12,7 @@ use super::sheet::Sheet;
 use super::sheet_types::{CellValue, ColumnKind};
 use super::table::{Advance, LocatedProblem, Table};
 use super::watched::Versions;
-use super::{Schema, open_as_written};
+use super::{Format, Schema, open_as_written};
 use crate::error::{Error, Result};
 use crate::rng::Seed;
 
@@ -36,6 +36,10 @@ struct Splitter {
     /// In order of first appearance.
     groups: Vec<String>,
     columns: Vec<(String, Option<ColumnKind>)>,
+    /// What stands for a missing value.
+    schema: Schema,
+    /// A file is written whose format has types, so that numbers in text must become numbers.
+    types: bool,
 }
 
 /// Writes a random `share` of the groups of rows to the second of two files and the others to the
@@ -63,7 +67,16 @@ pub fn split(paths: &[PathBuf], schema: &Schema, by: &[String], share: f64, seed
             names
         }
     };
-    let mut splitter = Splitter { by, versions, second: FxHashMap::default(), groups: Vec::new(), columns: Vec::new() };
+    let types = outputs.iter().any(|path| Format::of_name(path) != Some(Format::Csv));
+    let mut splitter = Splitter {
+        by,
+        versions,
+        second: FxHashMap::default(),
+        groups: Vec::new(),
+        columns: Vec::new(),
+        schema: schema.as_given(),
+        types,
+    };
     for path in paths {
         splitter.look(path)?;
     }
@@ -103,10 +116,10 @@ impl Splitter {
             }
             width = new.end;
             for column in 0..table.columns().len() {
-                let kind = &mut self.columns[column].1;
-                *kind = joined(*kind, table.cell(column));
+                let kind = kind_of(table.cell(column), (self.types && !table.is_typed()).then_some(&self.schema));
+                self.columns[column].1 = joined(self.columns[column].1, kind);
             }
-            let group = group(&table, &places);
+            let group = group(&file, &table, &places)?;
             if !self.second.contains_key(&group) {
                 self.groups.push(group.clone());
                 self.second.insert(group, false);
@@ -148,10 +161,10 @@ impl Splitter {
         let mut table = open_whole(path, &self.versions)?;
         let places = self.places(&file, &table)?;
         while next(&file, &mut table)? {
-            let to = usize::from(self.second.get(&group(&table, &places)).copied().unwrap_or(false));
-            let texts: Vec<String> = (0..self.columns.len()).map(|column| text(cell(&table, column))).collect();
+            let to = usize::from(self.second.get(&group(&file, &table, &places)?).copied().unwrap_or(false));
+            let texts = (0..self.columns.len()).map(|column| text(&file, &table, column)).collect::<Result<Vec<String>>>()?;
             let cells: Vec<CellValue<'_>> = (self.columns.iter().enumerate())
-                .map(|(column, (_, kind))| value(cell(&table, column), *kind, &texts[column]))
+                .map(|(column, (_, kind))| self.value(cell(&table, column), *kind, &texts[column]))
                 .collect();
             sheets[to].row(&cells)?;
             rows[to] += 1;
@@ -180,44 +193,82 @@ fn next(file: &str, table: &mut Box<dyn Table>) -> Result<bool> {
     }
 }
 
-fn group(table: &dyn Table, places: &[usize]) -> String {
-    places.iter().map(|&column| text(table.cell(column))).collect::<Vec<_>>().join("\u{1f}")
+fn group(file: &str, table: &dyn Table, places: &[usize]) -> Result<String> {
+    let values = places.iter().map(|&column| text(file, table, column)).collect::<Result<Vec<String>>>()?;
+    Ok(values.join("\u{1f}"))
 }
 
-fn text(cell: Cell<'_>) -> String {
+/// A cell as text. What cannot be written is an error, so that nothing is lost.
+fn text(file: &str, table: &dyn Table, column: usize) -> Result<String> {
+    let (cell, mut text) = (cell(table, column), String::new());
     match cell {
-        Cell::Text(bytes) | Cell::List(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-        Cell::Int(n) => n.to_string(),
-        Cell::Float(x) => format!("{x:?}"),
-        Cell::Bool(flag) => flag.to_string(),
-        Cell::Absent | Cell::Empty | Cell::Other(_) => String::new(),
+        Cell::Absent | Cell::Empty => {}
+        Cell::Float(x) => text = format!("{x:?}"),
+        cell => cell.push_name(&mut text).map_err(|problem| {
+            let problem = problem.of(&table.columns()[column]);
+            LocatedProblem { location: table.location(), problem }.into_error(file)
+        })?,
+    }
+    Ok(text)
+}
+
+/// The kind of a cell, if it has a value. Texts are looked at where a schema says what is missing
+/// among them.
+fn kind_of(cell: Cell<'_>, schema: Option<&Schema>) -> Option<ColumnKind> {
+    match cell {
+        Cell::Absent | Cell::Empty => None,
+        Cell::Int(_) => Some(ColumnKind::Integer),
+        Cell::Float(_) => Some(ColumnKind::Number),
+        Cell::Bool(_) => Some(ColumnKind::Flag),
+        Cell::Text(text) => match schema {
+            Some(schema) if schema.is_missing(text) => None,
+            Some(_) => Some(kind_of_text(text)),
+            None => Some(ColumnKind::Text),
+        },
+        Cell::List(_) | Cell::Other(_) => Some(ColumnKind::Text),
     }
 }
 
-/// The kind of a column that had values of one kind and now has this one.
-fn joined(kind: Option<ColumnKind>, cell: Cell<'_>) -> Option<ColumnKind> {
-    let own = match cell {
-        Cell::Int(_) => ColumnKind::Integer,
-        Cell::Float(_) => ColumnKind::Number,
-        Cell::Bool(_) => ColumnKind::Flag,
-        Cell::Text(_) | Cell::List(_) | Cell::Other(_) => ColumnKind::Text,
-        Cell::Absent | Cell::Empty => return kind,
-    };
-    Some(match (kind, own) {
-        (None, own) => own,
-        (Some(kind), own) if kind == own => own,
-        (Some(ColumnKind::Integer | ColumnKind::Number), ColumnKind::Integer | ColumnKind::Number) => ColumnKind::Number,
+/// A number only if nothing is lost: `007` is a name.
+fn kind_of_text(text: &[u8]) -> ColumnKind {
+    let text = std::str::from_utf8(text).unwrap_or_default();
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let is_plain = digits.starts_with(|c: char| c.is_ascii_digit())
+        && !(digits.len() > 1 && digits.starts_with('0') && !digits.starts_with("0."));
+    match (text.parse::<i64>(), text.parse::<f64>()) {
+        (Ok(_), _) if is_plain => ColumnKind::Integer,
+        (_, Ok(x)) if is_plain && x.is_finite() && digits.contains(['.', 'e', 'E']) => ColumnKind::Number,
         _ => ColumnKind::Text,
-    })
+    }
 }
 
-fn value<'a>(cell: Cell<'_>, kind: Option<ColumnKind>, text: &'a str) -> CellValue<'a> {
-    match (cell, kind) {
-        (Cell::Absent | Cell::Empty, _) => CellValue::Missing,
-        (Cell::Int(n), Some(ColumnKind::Integer)) => CellValue::Integer(n),
-        (Cell::Int(n), Some(ColumnKind::Number)) => CellValue::Number(n as f64),
-        (Cell::Float(x), Some(ColumnKind::Number)) => CellValue::Number(x),
-        (Cell::Bool(flag), Some(ColumnKind::Flag)) => CellValue::Flag(flag),
-        _ => CellValue::Text(text),
+/// The kind of a column that had values of one kind and now has one of another.
+fn joined(kind: Option<ColumnKind>, own: Option<ColumnKind>) -> Option<ColumnKind> {
+    match (kind, own) {
+        (None, other) | (other, None) => other,
+        (Some(kind), Some(own)) if kind == own => Some(own),
+        (Some(ColumnKind::Integer | ColumnKind::Number), Some(ColumnKind::Integer | ColumnKind::Number)) => {
+            Some(ColumnKind::Number)
+        }
+        _ => Some(ColumnKind::Text),
+    }
+}
+
+impl Splitter {
+    fn value<'a>(&self, cell: Cell<'_>, kind: Option<ColumnKind>, text: &'a str) -> CellValue<'a> {
+        let number = || text.parse().ok().map(CellValue::Number);
+        match (cell, kind) {
+            (Cell::Absent | Cell::Empty, _) => CellValue::Missing,
+            (Cell::Int(n), Some(ColumnKind::Integer)) => CellValue::Integer(n),
+            (Cell::Int(n), Some(ColumnKind::Number)) => CellValue::Number(n as f64),
+            (Cell::Float(x), Some(ColumnKind::Number)) => CellValue::Number(x),
+            (Cell::Bool(flag), Some(ColumnKind::Flag)) => CellValue::Flag(flag),
+            (Cell::Text(_), Some(ColumnKind::Integer | ColumnKind::Number)) if self.schema.is_missing(text.as_bytes()) => {
+                CellValue::Missing
+            }
+            (Cell::Text(_), Some(ColumnKind::Integer)) => text.parse().map_or(CellValue::Text(text), CellValue::Integer),
+            (Cell::Text(_), Some(ColumnKind::Number)) => number().unwrap_or(CellValue::Text(text)),
+            _ => CellValue::Text(text),
+        }
     }
 }

@@ -6,6 +6,7 @@ use std::hash::{Hash, Hasher};
 use rustc_hash::{FxHashSet, FxHasher};
 use serde::Serialize;
 
+use super::likeness::{blanks, constant_columns, look_alikes, parts};
 use super::timing::{Timing, TimingTally};
 use super::{Logs, Notes};
 use crate::data::{ActionObservation, Alphabet, End, Overlap, Propensities, Trajectory};
@@ -58,6 +59,12 @@ pub struct Summary {
     pub skipped: u64,
     /// Why the first of them was.
     pub first_skipped: Option<String>,
+    /// The logs are said to have no actions.
+    #[serde(skip)]
+    only_observed: bool,
+    /// Episodes whose names begin or end with a space, and the first of them.
+    #[serde(skip)]
+    spaced: (u64, Option<String>),
     /// Notes of the reader.
     pub notes: Notes,
     /// What looks wrong or deserves attention, in plain sentences.
@@ -151,6 +158,7 @@ impl Summary {
         summary.first_skipped = reader.first_skipped().map(ToString::to_string);
         summary.notes = reader.notes().clone();
         summary.timing = summary.timing.filter(|_| !logs.schema().shift_observation);
+        summary.only_observed = logs.schema().action.as_ref().is_some_and(Vec::is_empty);
         summary.findings = summary.find();
         Ok(summary)
     }
@@ -174,6 +182,14 @@ impl Summary {
             say(single && self.terminated == 0.0, bandit.into());
             let short = self.lengths.is_some_and(|lengths| lengths.median == 1) && !single;
             say(short, "at least half of the episodes have one step: is the episode column right?".into());
+        }
+        if let (spaced, Some(name)) = &self.spaced {
+            say(
+                true,
+                format!(
+                    "the names of {spaced} episodes begin or end with a space, such as {name:?}: are they others without it?"
+                ),
+            );
         }
         say(
             self.copies > 0,
@@ -205,7 +221,7 @@ impl Summary {
     fn find_in_symbols(&self, say: &mut impl FnMut(bool, String)) {
         let missing = self.missing_observations;
         say(missing > 0, format!("{missing} of {} observations are missing: they are marginalised", self.steps));
-        if let [only] = &self.actions[..] {
+        if let ([only], false) = (&self.actions[..], self.only_observed) {
             say(true, format!("there is one action, {:?}: the effects of actions cannot be learned", only.name));
         }
         let is_constant = self.episodes_with_several_actions == 0 && self.actions.len() > 1 && self.steps > self.episodes;
@@ -219,6 +235,14 @@ impl Summary {
             say(true, format!("there is one observation, {only:?}: there is nothing to predict{but}"));
         }
         let symbols = (self.actions.len() + self.observations.len()) as u64;
+        let alike = [
+            look_alikes("action", self.actions.iter().map(|action| action.name.as_str())),
+            look_alikes("observation", names.iter().map(|name| name.as_str())),
+            blanks(names.iter().map(|name| name.as_str())),
+            constant_columns(names.iter().map(|name| name.as_str())),
+            constant_columns(self.actions.iter().map(|action| action.name.as_str())),
+        ];
+        alike.into_iter().flatten().for_each(|sentence| say(true, sentence));
         say(
             self.rare.count > 0,
             format!(
@@ -254,12 +278,7 @@ impl Summary {
 
 /// What to do about observations that take too many values: the column with the most of them.
 fn widest_part(names: &[&String]) -> String {
-    let mut values: BTreeMap<&str, FxHashSet<&str>> = BTreeMap::new();
-    for part in names.iter().flat_map(|name| name.split('|')) {
-        if let Some((column, value)) = part.split_once('=') {
-            values.entry(column).or_default().insert(value);
-        }
-    }
+    let values = parts(names.iter().map(|name| name.as_str()));
     match values.iter().max_by_key(|(_, values)| values.len()).filter(|_| values.len() > 1) {
         Some((column, values)) => format!("divide column {column} into fewer bins, it has {} values", values.len()),
         None => "divide the observations into bins (`bins`)".into(),
@@ -299,6 +318,8 @@ struct Tally {
     inverse: [[f64; 2]; 2],
     overlap: Overlap,
     timing: TimingTally,
+    /// Episodes whose names begin or end with a space, and the first of them.
+    spaced: (u64, Option<String>),
     /// Steps in which the available actions are known, by their number.
     available: BTreeMap<usize, u64>,
     says_available: bool,
@@ -315,6 +336,10 @@ impl Tally {
         self.steps += length;
         self.terminated += u64::from(trajectory.end == End::Terminated);
         self.overlap.add(trajectory);
+        if let Some(name) = trajectory.about.name.as_deref().filter(|name| name.trim() != *name) {
+            self.spaced.0 += 1;
+            self.spaced.1.get_or_insert_with(|| name.to_string());
+        }
         self.timing.add(trajectory);
         self.says_available |= !trajectory.about.available.is_empty();
         for set in trajectory.about.available.iter().flatten() {
@@ -392,6 +417,8 @@ impl Tally {
             },
             skipped: 0,
             first_skipped: None,
+            only_observed: false,
+            spaced: self.spaced,
             notes: Notes::default(),
             findings: Vec::new(),
         }

@@ -159,6 +159,13 @@ impl LocatedProblem {
     }
 }
 
+impl Error {
+    /// A table has a header alone.
+    pub(super) fn no_rows(file: &str) -> Error {
+        Error::input(file, None, "it has columns but no rows", "leave the file out, or log at least one step")
+    }
+}
+
 /// Reads a cell of a column, or of no column.
 #[inline(always)]
 pub(super) fn read<'t, R>(

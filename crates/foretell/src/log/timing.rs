@@ -3,7 +3,8 @@
 //!
 //! If o_t answers a_t, it depends on a_t, and o_{t+1} depends on a_t only through the past. If o_t
 //! was seen before a_t, o_{t+1} depends on a_t, and o_t does so only as far as a_t was chosen on it;
-//! then a_t depends on the row before only through o_t, or not on o_t at all if actions are random.
+//! then a_t depends on the row before, but only through o_t; or not on o_t at all if actions are
+//! random.
 //! These are conditional mutual informations. Each is compared with that of actions shuffled among
 //! rows in the same condition, because estimates from few counts are too large.
 
@@ -45,6 +46,9 @@ pub struct Timing {
     pub next_row: Dependence,
     /// I(a_t ; o_{t−1} | o_t): of the action on the observation of the row before, beyond its own.
     pub row_before: Dependence,
+    /// I(a_t ; a_{t−1}, o_{t−1}): of the action on the row before. Where actions are random there is
+    /// none, whatever hidden states make of next_row.
+    pub chosen: Dependence,
 }
 
 impl Timing {
@@ -52,6 +56,7 @@ impl Timing {
     pub fn seems_before_action(&self) -> bool {
         let random = self.own_row.deviations < UNCLEAR;
         let chosen_on_it = self.own_row.deviations > CLEAR
+            && self.chosen.deviations > CLEAR
             && self.row_before.deviations < UNCLEAR
             && self.row_before.nats < SMALL * self.own_row.nats;
         self.next_row.deviations > CLEAR && (random || chosen_on_it)
@@ -73,6 +78,9 @@ pub(super) struct TimingTally {
     own_row: Vec<Triple>,
     next_row: Vec<Triple>,
     row_before: Vec<Triple>,
+    chosen: Vec<Triple>,
+    /// Numbers of the rows that were seen.
+    rows: FxHashMap<(u32, u32), u32>,
 }
 
 /// A condition, and two symbols that may depend on each other given it.
@@ -94,6 +102,9 @@ impl TimingTally {
                 self.own_row.push(Triple { given: [o, a], x: b, y: p });
                 self.row_before.push(Triple { given: [p, 0], x: b, y: o });
                 self.next_row.push(Triple { given: [o, b], x: a, y: p });
+                let next = self.rows.len() as u32;
+                let row = *self.rows.entry((a, o)).or_insert(next);
+                self.chosen.push(Triple { given: [0, 0], x: b, y: row });
             }
         }
     }
@@ -109,6 +120,7 @@ impl TimingTally {
             own_row: dependence("own", self.own_row),
             next_row: dependence("next", self.next_row),
             row_before: dependence("before", self.row_before),
+            chosen: dependence("chosen", self.chosen),
         })
     }
 }

@@ -17,6 +17,7 @@ pub(super) use self::parquet::AnyParquet;
 #[cfg(feature = "parquet")]
 use self::parquet::ParquetRows;
 use super::cell::flag;
+use super::dialect::plain_number;
 use super::formula::guarded;
 use super::input::{Format, Kind};
 use super::row::LISTED;
@@ -230,13 +231,16 @@ impl Writer {
                 (Some(action), Some(symbol)) if action.len().max(symbol.name.len()) > limits::NAME => {
                     return refuse(format!("a name has more than {} bytes", limits::NAME));
                 }
+                (Some(action), Some(symbol)) if is_renamed(action) || is_renamed(&symbol.name) => {
+                    return refuse(format!("{action:?} or {:?} would be read without .0, as whole numbers are", symbol.name));
+                }
                 (Some(action), Some(symbol)) if action.is_empty() || symbol.name.is_empty() => {
                     return refuse("a name is empty".into());
                 }
                 (Some(_), Some(_)) => {}
                 _ => return refuse(format!("action {} or observation {} has no name", step.action.0, step.observation.0)),
             }
-            if let Some(reward) = reward.filter(|r| !(r.abs() <= limits::REWARD)) {
+            if let Some(reward) = reward.filter(|r| r.is_nan() || r.abs() > limits::REWARD) {
                 return refuse(format!("a reward is {reward:e}, which is not within ±{:e}", limits::REWARD));
             }
         }
@@ -248,6 +252,11 @@ impl Optional {
     fn of(z: &Trajectory) -> Optional {
         Optional { probabilities: !z.action_probabilities.is_empty(), available: !z.about.available.is_empty() }
     }
+}
+
+/// Whether a reader of CSV gives it another name.
+fn is_renamed(name: &str) -> bool {
+    plain_number(name.as_bytes()).len() < name.len()
 }
 
 /// Actions with `;` between them. A single one that could be read as a flag has one after it.

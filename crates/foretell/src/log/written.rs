@@ -1,5 +1,6 @@
 //! Symbols as users write them: by their names, or by the values that a table holds.
 
+use super::dialect::plain_number;
 use super::elapsed;
 use super::schema::{ELAPSED, Schema};
 use super::symbols::{Cells, UNKNOWN_PART};
@@ -12,8 +13,9 @@ impl Schema {
     /// `/` between them. What is a name already, or cannot be read, is unchanged.
     pub fn observation_name(&self, alphabet: &Alphabet, text: &str) -> String {
         let names = || alphabet.observations().iter().map(|symbol| symbol.name.as_str());
-        match alphabet.observation(text).or(alphabet.terminal_observation(text)) {
-            Some(_) => text.to_string(),
+        let is_known = |name: &str| alphabet.observation(name).or(alphabet.terminal_observation(name)).is_some();
+        match [text, plain(text)].into_iter().find(|name| is_known(name)) {
+            Some(known) => known.to_string(),
             None => self.name_of(text, names()).unwrap_or_else(|| text.to_string()),
         }
     }
@@ -22,7 +24,8 @@ impl Schema {
     /// [`observation_name`](Self::observation_name).
     pub fn action_of(&self, alphabet: &Alphabet, text: &str) -> Option<Action> {
         let names = || alphabet.actions().iter().map(String::as_str);
-        alphabet.action(text).or_else(|| alphabet.action(&self.name_of(text, names())?))
+        let known = alphabet.action(text).or_else(|| alphabet.action(plain(text)));
+        known.or_else(|| alphabet.action(&self.name_of(text, names())?))
     }
 
     /// The name with the labels of those that are known; `None` if these have none, or the text does
@@ -54,7 +57,7 @@ impl Schema {
             None if column == ELAPSED => elapsed::cells(self),
             None => None,
         };
-        let Some(Cells { encoder, labels }) = cells else { return Some(value.to_string()) };
+        let Some(Cells { encoder, labels }) = cells else { return Some(plain(value).to_string()) };
         if labels.iter().any(|label| label == value) || column == ELAPSED && value == elapsed::FIRST {
             return Some(value.to_string());
         }
@@ -71,6 +74,11 @@ impl Schema {
         };
         cell.map(|cell| labels[cell].clone())
     }
+}
+
+/// A number as logs have it: `1.0` is `1`.
+fn plain(text: &str) -> &str {
+    &text[..plain_number(text.as_bytes()).len()]
 }
 
 /// The labels of a name such as `speed=1..2|flag=1`; `None` if a part has none.

@@ -13,10 +13,12 @@ const OLD: &[u8] = b"what was there before";
 /// Places in each file at which writing fails.
 const PLACES: usize = 60;
 
+type Save = Box<dyn Fn(&Path) -> Result<()>>;
+
 /// What a user saves, and how many bytes it has.
 struct Saving {
     name: &'static str,
-    save: Box<dyn Fn(&Path) -> Result<()>>,
+    save: Save,
 }
 
 /// Saves of a model, a model with its moments, a policy and a part of a checkpoint.

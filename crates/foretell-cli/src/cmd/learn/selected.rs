@@ -30,6 +30,9 @@ pub fn say(selection: &Selection) -> anyhow::Result<()> {
         report::say(format!("  not tried  linear and latent predictors: {}", report::with_flags(problem)))?;
     }
     report::say(format!("  chosen     {}", chosen(selection, nats)))?;
+    if let Some(trust) = trust(selection) {
+        report::say(format!("  trust      {trust}"))?;
+    }
     if let Some(choice) = &selection.rewards {
         report::say(format!("  rewards    {}", rewards(choice)))?;
     }
@@ -94,6 +97,37 @@ fn chosen(selection: &Selection, nats: f64) -> String {
     });
     let adapts = if selection.memory > 0.0 { ", with weights that follow the episode" } else { "" };
     format!("{what}{adapts}: {nats:.4}{} nats per held-out step{reason}", plus_minus(selection.error))
+}
+
+/// The size of the n-gram that forgets the past.
+const WITHOUT_PAST: &str = "up to 0 steps";
+/// Standard errors that count as more than noise.
+const CLEAR: f64 = 2.0;
+
+/// In plain words, whether the past helps to predict at all, and whether more than counts of the last
+/// few steps do.
+fn trust(selection: &Selection) -> Option<String> {
+    let ngrams = || selection.tried.iter().filter(|tried| tried.kind == MemberKind::NGram);
+    let known = |tried: &Tried| Some((tried.behind?, tried.error?));
+    let (gain, error) = known(ngrams().find(|tried| tried.size == WITHOUT_PAST)?)?;
+    let steps = plural(selection.steps as u64, "held-out step");
+    if gain <= CLEAR * error {
+        return Some(format!(
+            "on {steps} it is not better beyond noise ({gain:.4} ± {error:.4} nats per step) than frequencies that forget the past; \
+             the past may not matter, or these logs are too few to show how"
+        ));
+    }
+    let past = format!(
+        "the past helps: on {steps} what came had {:.2} times the probability that it has without the past ({gain:.4} ± {error:.4} \
+         nats per step)",
+        gain.exp()
+    );
+    let best = ngrams().max_by(|x, y| by_nats(x, y))?;
+    let (gain, error) = known(best)?;
+    Some(match gain > CLEAR * error {
+        true => format!("{past}; counts of the last few steps are {gain:.4} ± {error:.4} behind"),
+        false => format!("{past}; counts of the last few steps do as well within noise"),
+    })
 }
 
 /// Whether rewards are part of observations, and why.
