@@ -3,6 +3,7 @@
 #![no_main]
 
 #[path = "../../crates/foretell/tests/inputs/mod.rs"]
+#[allow(dead_code)] // the tests use more of it
 mod inputs;
 mod limits;
 

@@ -342,7 +342,9 @@ impl<'d> Agent<'d> {
     }
 
     fn make_plan(&mut self) -> Result<AgentRound> {
-        let model = self.model.take().expect("a model was learned");
+        // Planning from it failed before, if there is none.
+        let gone = || Error::data("the agent has stopped at an error", "begin again");
+        let model = self.model.take().ok_or_else(gone)?;
         let (mut fitted, logs) = (None, self.logs());
         let mut report = |round| fitted = Some(round);
         if self.is_committed() {

@@ -31,8 +31,24 @@ pub(crate) struct Svd {
 }
 
 impl Svd {
+    /// The triples of a matrix without rows or columns, which are none; an error for one with numbers
+    /// that are not finite, on which decompositions do not end.
+    fn of_nothing(matrix: MatRef<'_, f64>) -> Result<Option<Svd>> {
+        let (rows, columns) = (matrix.nrows(), matrix.ncols());
+        if rows == 0 || columns == 0 {
+            return Ok(Some(Svd { u: Mat::zeros(rows, 0), s: Vec::new(), v: Mat::zeros(columns, 0) }));
+        }
+        match matrix.norm_max().is_finite() && matrix.squared_norm_l2().is_finite() {
+            true => Ok(None),
+            false => Err(Error::data("the moments have numbers that are not finite, or too large", "learn the model again")),
+        }
+    }
+
     /// All singular triples of a dense matrix.
     pub(crate) fn thin(matrix: MatRef<'_, f64>) -> Result<Svd> {
+        if let Some(nothing) = Svd::of_nothing(matrix)? {
+            return Ok(nothing);
+        }
         let failed = |_| Error::data("the singular value decomposition did not converge", "use other dimensions or another seed");
         let svd = matrix.thin_svd().map_err(failed)?;
         let s = svd.S().column_vector().iter().copied().collect();
@@ -43,6 +59,9 @@ impl Svd {
     /// for matrices whose small singular values do not matter. Those below [`GRAM_NOISE`] of the
     /// largest are noise and dropped.
     pub(crate) fn of_gram(matrix: MatRef<'_, f64>, most: usize) -> Result<Svd> {
+        if let Some(nothing) = Svd::of_nothing(matrix)? {
+            return Ok(nothing);
+        }
         let failed = |_| Error::data("the eigenvalue decomposition did not converge", "use other dimensions or another seed");
         let eigen = (matrix.transpose() * matrix).self_adjoint_eigen(faer::Side::Lower).map_err(failed)?;
         // Eigenvalues come in ascending order.

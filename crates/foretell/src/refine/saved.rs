@@ -8,7 +8,7 @@ use super::latent::{HardCounts, Latent};
 use super::layout::{Layout, MODES};
 use super::refinement::Refinement;
 use crate::error::Result;
-use crate::model::{Candidate, StateLayout};
+use crate::model::{Candidate, MOST_COUNT, StateLayout};
 use crate::rng::Seed;
 use crate::stop::StopReason;
 use crate::store::AGAIN;
@@ -128,8 +128,10 @@ impl Fit {
 
 impl FitHeader {
     fn read(&self, name: &str, arrays: &Arrays<'_>, refinement: &Refinement<'_>) -> Result<Fit> {
-        if self.gained > self.round {
-            return Err(arrays.damaged("a fit gained in a round that has not been"));
+        let (stage, rounds, failures) = self.growth.unwrap_or_default();
+        let counts = [self.round as u64, stage, rounds as u64, failures as u64, self.work];
+        if self.gained > self.round || counts.iter().any(|n| *n > MOST_COUNT) {
+            return Err(arrays.damaged("it counts more rounds than there can have been"));
         }
         let judged = format!("{name}_judged");
         let judged = arrays.sized(&judged, arrays.any_f64s(&judged)?, 6)?;

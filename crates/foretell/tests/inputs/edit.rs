@@ -159,8 +159,8 @@ fn other_number(number: f64, rng: &mut Rng) -> Value {
     match rng.below(4) {
         0 => Value::from(NUMBERS[rng.below(NUMBERS.len())]),
         1 => Value::from(COUNTS[rng.below(COUNTS.len())]),
-        2 => Value::from(number as i64 + rng.below(5) as i64 - 2),
-        _ => Value::from(number as i64 * rng.below(40) as i64),
+        2 => Value::from((number as i64).wrapping_add(rng.below(5) as i64 - 2)),
+        _ => Value::from((number as i64).wrapping_mul(rng.below(40) as i64)),
     }
 }
 
