@@ -40,8 +40,8 @@ pub(crate) struct Derived {
     pub(super) first: Vec<usize>,
     /// Mean state after each observation over all actions, up to scale.
     mean_after: FxHashMap<Observation, Vec<f64>>,
-    /// How often each pair was seen.
-    counts: Vec<f64>,
+    /// Share of each observation in the logs for each action, |A| × |O|, add-half smoothed.
+    pub(super) unigram: Vec<f64>,
 }
 
 impl Linear {
@@ -52,10 +52,7 @@ impl Linear {
         if !parts.iter().all(|part| part.iter().all(|x| x.is_finite())) {
             return Err(Error::data("the model has parameters that are not finite", "raise `ridge` or lower `rank`"));
         }
-        if self.pairs.iter().any(|ao| ao.action.index() >= actions || ao.observation.index() >= observations) {
-            return Err(Error::data("the model has a pair beyond its alphabet", "learn it again"));
-        }
-        self.derived = Derived::of(&self, counts, actions);
+        self.derived = Derived::of(&self, counts, actions, observations);
         Ok(self)
     }
 
@@ -110,17 +107,6 @@ impl Linear {
         match self.derived.first.get(a.index()..=a.index() + 1) {
             Some(ends) => ends[0]..ends[1],
             None => 0..self.pairs.len(),
-        }
-    }
-
-    /// Fills in the share of each observation in the logs for an action, add-half smoothed; all alike
-    /// for an action that was not seen in training. A table of all of them would be |A| × |O|.
-    pub(super) fn shares(&self, a: Action, p: &mut [f64]) {
-        let seen = if a.index() + 1 < self.derived.first.len() { self.slots(a) } else { 0..0 };
-        let total = 0.5 * p.len() as f64 + self.derived.counts[seen.clone()].iter().sum::<f64>();
-        p.fill(0.5 / total);
-        for slot in seen {
-            p[self.pairs[slot].observation.index()] = (0.5 + self.derived.counts[slot]) / total;
         }
     }
 
@@ -184,15 +170,21 @@ impl Linear {
 }
 
 impl Derived {
-    fn of(linear: &Linear, counts: &[u64], actions: usize) -> Derived {
+    fn of(linear: &Linear, counts: &[u64], actions: usize, observations: usize) -> Derived {
         let d = linear.rank();
         let first = (0..=actions).map(|a| linear.pairs.partition_point(|ao| ao.action.index() < a)).collect();
         let mut mean_after: FxHashMap<Observation, Vec<f64>> = FxHashMap::default();
+        let mut unigram = vec![0.5; actions * observations];
         for (slot, (ao, &count)) in linear.pairs.iter().zip(counts).enumerate() {
+            unigram[ao.action.index() * observations + ao.observation.index()] += count as f64;
             let state = &linear.mean_states[slot * d..(slot + 1) * d];
             let sum = mean_after.entry(ao.observation).or_insert_with(|| vec![0.0; d]);
             sum.iter_mut().zip(state).for_each(|(s, x)| *s += count as f64 * x);
         }
-        Derived { first, mean_after, counts: counts.iter().map(|&count| count as f64).collect() }
+        for row in unigram.chunks_mut(observations.max(1)) {
+            let total: f64 = row.iter().sum();
+            row.iter_mut().for_each(|p| *p /= total);
+        }
+        Derived { first, mean_after, unigram }
     }
 }

@@ -35,10 +35,13 @@ impl LinearState {
             p[linear.pairs[slot].observation.index()] += dot(linear.readout_at(slot), &self.c);
         }
         let positive: f64 = p.iter().filter(|p| **p > 0.0).sum();
+        let symbols = p.len();
         if positive > 0.0 {
             p.iter_mut().for_each(|p| *p = (*p / positive).max(floor));
+        } else if let Some(unigram) = linear.derived.unigram.get(a.index() * symbols..(a.index() + 1) * symbols) {
+            p.copy_from_slice(unigram);
         } else {
-            linear.shares(a, p);
+            p.fill(1.0);
         }
         let total: f64 = p.iter().sum();
         p.iter_mut().for_each(|p| *p *= seen / total);

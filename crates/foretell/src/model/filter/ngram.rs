@@ -8,9 +8,6 @@ use crate::system::{Predict, Track};
 /// As a prior for the counts of the whole history, a mixture in which the n-gram has weight ½
 /// counts as this many observations.
 const PRIOR_STRENGTH: f64 = 5.0;
-/// A mixture that counts as so many observations is not changed by any number of counts. The bound
-/// keeps it finite for the smallest weights.
-const MOST_STRENGTH: f64 = 1e300;
 
 /// P(o | a, past) of the n-gram of a model for every observation seen in training.
 pub(super) fn predict(model: &Model, past: &Past, a: Action, p: &mut [f64]) {
@@ -53,7 +50,7 @@ pub(super) fn mix(model: &Model, past: &Past, a: Action, p: &mut [f64], smoothed
 /// most μ, as in the n-gram alone, where s ≥ T/(1 − mix). Without that bound a large `mix` would
 /// trust few counts without any smoothing.
 fn prior_strength(mix: f64, types: f64) -> f64 {
-    (PRIOR_STRENGTH * (1.0 - mix) / mix).max(types / (1.0 - mix)).min(MOST_STRENGTH)
+    (PRIOR_STRENGTH * (1.0 - mix) / mix).max(types / (1.0 - mix))
 }
 
 /// The prediction of an n-gram for one step: enough to mix it with that of any model, with any
