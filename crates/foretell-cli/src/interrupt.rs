@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+#[cfg(unix)]
 use foretell::store;
 
 /// Folders in which this process may be writing files that are not finished.

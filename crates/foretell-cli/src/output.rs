@@ -1,6 +1,8 @@
 //! Output files named on the command line.
 
-use std::fs::{File, Metadata, TryLockError};
+use std::fs::File;
+#[cfg(unix)]
+use std::fs::{Metadata, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 

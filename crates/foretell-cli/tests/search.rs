@@ -101,7 +101,7 @@ fn bad_requests_are_refused_before_any_work() {
         assert!(ran.err.contains(words), "{}", ran.err);
     };
     refused(&["search", "walks.csv", "-o", "-"], "standard output has the report; name a file");
-    refused(&["search", "walks.csv", "-o", "walks.csv"], "is one of the logs");
+    refused(&["search", "walks.csv", "-o", "walks.csv"], "is read by this command");
     refused(&search(&["--plot", "sweep.gif"]), "must end in .svg or .png");
     refused(&["search", "walks.csv", "-o", "best.toml", "--budget", "-1"], "give a number of seconds");
     refused(&["search", "walks.csv", "-o", "best.toml", "--folds", "1"], "--folds 1: must be at least 2");

@@ -110,7 +110,7 @@ impl Stop {
     /// The error of a file.
     pub fn of(self, file: String) -> Error {
         let remedy = match self {
-            Stop::Changed { .. } => "wait until nothing writes to it, or give a copy",
+            Stop::Changed { .. } => "wait until nothing writes to it and read it again, or give a copy",
             Stop::Unpacks { .. } => "if it is no mistake, unpack it, and give the unpacked file",
         };
         Error::input(file, None, self.to_string(), remedy)

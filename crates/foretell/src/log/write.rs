@@ -215,12 +215,6 @@ impl Writer {
         if let Some(name) = actions.iter().find(|name| own.available && (name.contains(LISTED) || name.trim() != *name)) {
             return refuse(format!("the action {name:?} cannot be in a list of available ones"));
         }
-        if let Some(p) = action_probabilities.iter().find(|p| !(limits::PROBABILITY..=1.0).contains(*p)) {
-            return refuse(format!(
-                "the probability of an action is {p:e}, which is not between {:e} and 1",
-                limits::PROBABILITY
-            ));
-        }
         for (step, reward) in steps.iter().zip(rewards) {
             let missing = step.observation.is_missing();
             match (actions.get(step.action.index()), observations.get(step.observation.index())) {

@@ -72,9 +72,6 @@ impl Default for TreeParams {
     }
 }
 
-/// Trees in a forest, at most: a hundred are hardly worse than a thousand.
-const MOST_TREES: usize = 10_000;
-
 impl TreeParams {
     /// Checks every value once, at the door.
     pub fn validate(&self) -> Result<()> {
@@ -83,9 +80,6 @@ impl TreeParams {
             if value == 0 {
                 return Err(Error::parameter(name, value, "must be at least 1"));
             }
-        }
-        if self.trees > MOST_TREES {
-            return Err(Error::parameter("trees", self.trees, format!("must be at most {MOST_TREES}")));
         }
         Ok(())
     }
