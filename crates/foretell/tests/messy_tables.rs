@@ -232,6 +232,10 @@ fn an_id_that_comes_back_at_the_same_time_is_completed() {
     assert_eq!(guess.schema.episode.unwrap(), ["center", "id"]);
     let (steps, _) = table(&text, r#"{"episode": ["center", "id"], "action": "none", "observation": "status"}"#).read();
     assert_eq!(steps.split(" / ").count(), 40);
+    // an age that never changes shows nothing, and a column that makes each row an episode tells nothing
+    let rows: String = (0..90).map(|i| format!("p{},{},{},{}\n", i / 3, 40 + i / 3 % 9, i % 3, ["x", "y"][i % 2])).collect();
+    let constant = table(&format!("id,age,begin,status\n{rows}"), "{}").logs().guess().unwrap().unwrap();
+    assert_eq!(constant.schema.episode.unwrap(), ["id"]);
 }
 
 #[test]

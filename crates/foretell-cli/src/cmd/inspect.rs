@@ -38,6 +38,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let is_unreadable = guess.as_ref().is_some_and(|guess| guess.problem.is_some());
     if is_unreadable && !args.json {
         guess.iter().try_for_each(columns)?;
+        guess.iter().flat_map(|guess| &guess.doubts).try_for_each(|doubt| report::say(report::with_flags(doubt)))?;
     }
     let explained = guess.as_ref().filter(|_| is_unreadable && !args.json);
     let (input, _) = args.input.understand(as_given).map_err(|error| match explained {

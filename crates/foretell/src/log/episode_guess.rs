@@ -191,7 +191,11 @@ impl Guesser<'_> {
     /// A column that tells apart episodes with the same name, of which a time shows that they are
     /// several.
     fn completes(&self, id: usize) -> Option<usize> {
-        let times = self.times();
+        let changes = |&time: &usize| {
+            let steps = self.profile.steps(&[id]);
+            steps.iter().any(|&(a, b)| self.profile.cell(a, time) != self.profile.cell(b, time))
+        };
+        let times: Vec<usize> = self.times().into_iter().filter(changes).collect();
         if times.is_empty() || times.iter().any(|&time| self.profile.is_key(&[id, time])) {
             return None;
         }
@@ -199,6 +203,7 @@ impl Guesser<'_> {
             let is_free = !self.taken[column] && column != id && !times.contains(&column) && self.may_name_rows(column);
             is_free
                 && self.profile.are_in_blocks(&[column, id])
+                && 2 * self.profile.runs(&[column, id]) <= self.profile.rows
                 && times.iter().any(|&time| self.profile.is_key(&[column, id, time]))
         };
         (0..self.profile.names.len()).find(tells_apart)
