@@ -324,7 +324,7 @@ fn bad_episodes_are_skipped_and_counted_if_asked() {
     folder.write("walks.csv", &bad);
     let refused = folder.run(&["inspect", "walks.csv"], b"");
     assert_eq!(refused.code, 1);
-    assert!(refused.err.contains("\"n/a\" is not a number"), "{}", refused.err);
+    assert!(refused.err.contains("\"n.a.\" is not a number"), "{}", refused.err);
 
     let seen = parsed(&folder.ok(&["inspect", "walks.csv", "--skip-bad-episodes", "--json"]));
     assert_eq!((&seen["episodes"], &seen["skipped"]), (&json!(299), &json!(1)));
