@@ -222,7 +222,7 @@ class PlanChoice:
     logged: Judged
     """The policy that wrote the logs."""
     constant: Judged | None
-    """The best of the policies that always take the same action."""
+    """The best of the policies that always take the same action; the last candidate."""
     is_constant: bool
     """Whether the policy does the same."""
     horizon: int
@@ -245,7 +245,7 @@ class PlanChoice:
         )
 
     def _repr_html_(self) -> str:
-        shown = [*self.candidates, self.logged, *([] if self.constant is None else [self.constant])]
+        shown = [*self.candidates, self.logged]
         rows: list[tuple[str, object]] = [(found.name, f"{found.value:.4g} ± {found.error:.2g}") for found in shown]
         return table("PlanChoice", rows, [f"chosen: {self.chosen.name}", *([] if self.warning is None else [self.warning])])
 
