@@ -234,7 +234,7 @@ impl Writer {
                 (Some(_), Some(_)) => {}
                 _ => return refuse(format!("action {} or observation {} has no name", step.action.0, step.observation.0)),
             }
-            if let Some(reward) = reward.filter(|r| r.is_nan() || r.abs() > limits::REWARD) {
+            if let Some(reward) = reward.filter(|r| !(-limits::REWARD..=limits::REWARD).contains(r)) {
                 return refuse(format!("a reward is {reward:e}, which is not within ±{:e}", limits::REWARD));
             }
         }
