@@ -12,9 +12,7 @@ use std::sync::OnceLock;
 use foretell::Seed;
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
 
-use inputs::{KINDS, edit, is_file};
-
-type Kind = (&'static str, fn(&[u8]));
+use inputs::{KINDS, Kind, edit, is_file};
 
 fn kind() -> Kind {
     static KIND: OnceLock<Kind> = OnceLock::new();

@@ -310,7 +310,7 @@ fn read_linear(arrays: &Arrays<'_>, pairs: Vec<ActionObservation>, counts: &[u64
         pairs,
         derived: Default::default(),
     };
-    linear.completed(counts, alphabet.actions().len()).map_err(|e| arrays.damaged(&e.to_string()))
+    Ok(linear.derived(counts, alphabet.actions().len()))
 }
 
 fn read_ensemble(

@@ -48,13 +48,18 @@ pub(crate) struct Derived {
 impl Linear {
     /// Fills in what the parts determine, over that many actions; `counts` says how often each pair
     /// was seen. All parts must be finite.
-    pub(crate) fn completed(mut self, counts: &[u64], actions: usize) -> Result<Linear> {
+    pub(crate) fn completed(self, counts: &[u64], actions: usize) -> Result<Linear> {
         let parts = [&self.initial, &self.normalizer, &self.operators, &self.readouts];
         if !parts.iter().all(|part| part.iter().all(|x| x.is_finite())) {
             return Err(Error::data("the model has parameters that are not finite", "raise `ridge` or lower `rank`"));
         }
+        Ok(self.derived(counts, actions))
+    }
+
+    /// [`completed`](Linear::completed) for parts that are known to be finite.
+    pub(super) fn derived(mut self, counts: &[u64], actions: usize) -> Linear {
         self.derived = Derived::of(&self, counts, actions);
-        Ok(self)
+        self
     }
 
     /// d′, dimension of the predictive state.

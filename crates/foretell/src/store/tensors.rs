@@ -158,7 +158,7 @@ impl<'a> Arrays<'a> {
         (self.seal == Seal::Missing).then(|| format!("{} {problem}", self.file))
     }
 
-    fn get<T, const N: usize>(&self, name: &str, dtype: Dtype, convert: fn([u8; N]) -> T) -> Result<Vec<T>> {
+    fn get<T, const N: usize>(&self, name: &str, dtype: Dtype, mut convert: impl FnMut([u8; N]) -> T) -> Result<Vec<T>> {
         let (values, _) = self.view(name, dtype)?.data().as_chunks();
         Ok(values.iter().map(|bytes| convert(*bytes)).collect())
     }
@@ -175,10 +175,16 @@ impl<'a> Arrays<'a> {
         self.tensors.tensor(name).is_ok()
     }
 
-    /// Numbers, all of them finite.
+    /// Numbers, all of them finite. That is found out while they are read: it costs no pass of its own.
     pub(crate) fn f64s(&self, name: &str) -> Result<Vec<f64>> {
-        let values = self.any_f64s(name)?;
-        if values.iter().all(|x| x.is_finite()) { Ok(values) } else { Err(self.not_finite(name)) }
+        let mut finite = true;
+        let checked = |bytes| {
+            let x = f64::from_le_bytes(bytes);
+            finite &= x.is_finite();
+            x
+        };
+        let values = self.get(name, Dtype::F64, checked)?;
+        if finite { Ok(values) } else { Err(self.not_finite(name)) }
     }
 
     /// Numbers of which some may be infinite, or none at all.

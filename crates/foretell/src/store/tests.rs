@@ -13,12 +13,13 @@ const OLD: &[u8] = b"what was there before";
 /// Places in each file at which writing fails.
 const PLACES: usize = 60;
 
-type Save = Box<dyn Fn(&Path) -> Result<()>>;
+/// Saves to a file.
+type Save = dyn Fn(&Path) -> Result<()>;
 
-/// What a user saves, and how many bytes it has.
+/// What a user saves.
 struct Saving {
     name: &'static str,
-    save: Save,
+    save: Box<Save>,
 }
 
 /// Saves of a model, a model with its moments, a policy and a part of a checkpoint.

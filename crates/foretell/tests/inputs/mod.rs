@@ -8,11 +8,11 @@ pub mod edit;
 mod files;
 mod texts;
 
-/// Panics on what must not happen.
-type Check = fn(&[u8]);
+/// What an input is, by the name of its fuzz target and of the folder of its inputs, and its check.
+pub type Kind = (&'static str, fn(&[u8]));
 
-/// What an input is, by the names of fuzz targets and of the folders of their inputs, and its check.
-pub const KINDS: [(&str, Check); 12] = [
+/// All kinds.
+pub const KINDS: [Kind; 12] = [
     ("csv", texts::csv),
     ("json-lines", texts::json_lines),
     ("parquet", texts::parquet),
