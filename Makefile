@@ -27,7 +27,7 @@ TABLES := incremental-drift refinement-quality refinement-domains weighting sear
 # All tests: what .ci/run runs. Lints and documentation are checked by what compiles the tests and runs
 # the examples of the documentation, so that dependencies are compiled once.
 LINTED = CLIPPY_ARGS=-Dwarnings__CLIPPY_HACKERY__ RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/.ci/rustc RUSTDOC=$(CURDIR)/.ci/rustdoc $(CARGO)
-test: deny binaries
+test: binaries deny
 	$(CARGO) fmt --all --check
 ifeq ($(NEXTEST),yes)
 	$(LINTED) nextest run --workspace --all-features --no-fail-fast
@@ -40,6 +40,7 @@ endif
 # Licences, sources and duplicates of the dependencies, as deny.toml says; advisories need the network.
 deny:
 ifeq ($(DENY),yes)
+	$(CARGO) fetch --quiet --locked # what other systems need too
 	$(CARGO) deny --offline --log-level error check licenses bans sources
 else
 	@echo "cargo-deny is not installed, so licences and sources of dependencies are not checked"
