@@ -142,7 +142,7 @@ def test_pickles_are_the_same_logs():
 
 
 def test_findings_about_tables_are_reported(tmp_path):
-    frame = pandas.DataFrame({"animal": ["a", "a", "b"], "action": [0, 1, 0], "obs": [0, 1, 0]})
+    frame = pandas.DataFrame({"episode": [0, 0, 1], "animal": ["a", "b", "a"], "action": [0, 1, 0], "obs": [0, 1, 0]})
     frame.to_csv(tmp_path / "table.csv", index=False)
     findings = ft.read(tmp_path / "table.csv").summary()["findings"]
     assert any("not read: animal" in finding for finding in findings)

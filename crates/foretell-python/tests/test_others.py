@@ -267,8 +267,8 @@ class TestGymnasium:
         logs = ft.record(env, episodes=60, encode=leaning, seed=1)
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # constant rewards are informative where episodes end
-            policy = ft.plan(ft.learn(logs, refine=True), logs)
-        earned = ft.evaluate(policy, env, episodes=10, encode=leaning)
+            policy = ft.plan(ft.learn(logs), logs)
+        earned = ft.evaluate(policy, env, episodes=30, encode=leaning)
         assert earned.mean_return > logs.to_numpy()["reward"].sum() / len(logs)
         assert len(ft.agent(env, episodes=4, agent_rounds=2, encode=leaning, max_steps=20).logs) == 4
 
