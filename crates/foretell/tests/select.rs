@@ -3,8 +3,8 @@
 use foretell::model::{MemberKind, Part, Predictor};
 use foretell::testing::assert_predicts;
 use foretell::{
-    ActionObservation, Alphabet, Domain, Effort, End, Fitted, LearnOverrides, Logs, Model, Predict, PredictiveState, Recipe,
-    RefineParams, Seed, SelectParams, Trajectory, domains, score,
+    Action, ActionObservation, Alphabet, Belief, Domain, Effort, End, Fitted, LearnOverrides, Logs, Model, Predict, PredictiveState, Recipe,
+    RefineParams, Seed, SelectParams, Track, Trajectory, domains, score,
 };
 
 fn sample(domain: &Domain, episodes: usize, max_steps: usize, seed: u64) -> Logs {
@@ -104,7 +104,7 @@ fn the_prediction_of_a_mixture_is_the_weighted_mean_of_its_members() {
     let mixture = model.mixture().unwrap();
     let latent = model.clone().without_mixture();
     let linear = latent.clone().without_refinement();
-    let a = foretell::Action(0);
+    let a = Action(0);
     let mut sum = vec![0.0; model.alphabet().observations().len()];
     for member in mixture.members() {
         let p = match &member.part {
@@ -113,7 +113,7 @@ fn the_prediction_of_a_mixture_is_the_weighted_mean_of_its_members() {
             Part::Latent => PredictiveState::new(&latent).predict(a).to_vec(),
             Part::Other(_, pomdp) => {
                 let seen = 1.0 - PredictiveState::new(&model).unseen();
-                foretell::Belief::new(pomdp).probabilities(a).iter().map(|p| seen * p).collect()
+                Belief::new(pomdp).probabilities(a).iter().map(|p| seen * p).collect()
             }
             Part::Recurrent(_) => PredictiveState::new(&model.clone().recurrent_alone().unwrap()).predict(a).to_vec(),
         };
@@ -190,7 +190,7 @@ fn what_is_given_is_obeyed() {
     let latent = fit(&logs, only(MemberKind::Latent)).unwrap().model;
     assert!(latent.latent().is_some());
     let ngram = fit(&logs, only(MemberKind::NGram)).unwrap().model;
-    assert!(ngram.linear().is_none() && PredictiveState::new(&ngram).predict(foretell::Action(0)).iter().sum::<f64>() < 1.0);
+    assert!(ngram.linear().is_none() && PredictiveState::new(&ngram).predict(Action(0)).iter().sum::<f64>() < 1.0);
     assert_eq!(Model::from_bytes(&ngram.to_bytes(), "model").unwrap(), ngram);
     let short = Logs::memory(maze.alphabet().clone(), domains::sample(&maze, 50, 2, Seed(1)).collect());
     let refused = fit(&short, only(MemberKind::Latent)).err().unwrap().to_string();
@@ -203,8 +203,60 @@ fn nothing_is_too_little_to_learn_from() {
     for (episodes, steps) in [(1, 1), (1, 2), (1, 7), (2, 1), (3, 3), (7, 4), (1, 60)] {
         let fitted = best(&sample(&tiger, episodes, steps, 1));
         let state = PredictiveState::new(&fitted.model);
-        let total: f64 = PredictiveState::new(&fitted.model).predict(foretell::Action(0)).iter().sum();
+        let total: f64 = PredictiveState::new(&fitted.model).predict(Action(0)).iter().sum();
         assert!((total + state.unseen() - 1.0).abs() < 1e-9, "{episodes} × {steps}: {total}");
+    }
+}
+
+/// Episodes that begin with a sign, show six random symbols, and end with an answer, which is the sign
+/// nine times in ten.
+fn signs(episodes: usize) -> Logs {
+    let mut alphabet = Alphabet::default();
+    alphabet.intern_action("wait");
+    ["left", "right", "x", "y", "z", "to the left", "to the right"].iter().for_each(|name| {
+        alphabet.intern_observation(name);
+    });
+    let mut rng = Seed(6).rng();
+    let episode = |_| {
+        let sign = rng.below(2) as u32;
+        let mut seen = vec![sign];
+        seen.extend((0..6).map(|_| 2 + rng.below(3) as u32));
+        seen.push(5 + if rng.uniform() < 0.9 { sign } else { 1 - sign });
+        Trajectory {
+            rewards: vec![None; seen.len()],
+            steps: seen.into_iter().map(|o| ActionObservation::new(0, o)).collect(),
+            action_probabilities: vec![],
+            end: End::Truncated,
+            about: Default::default(),
+        }
+    };
+    Logs::memory(alphabet, (0..episodes).map(episode).collect())
+}
+
+/// Neither splitting states nor merging histories finds such a memory behind noise; a network does, and
+/// EM from clusters of its states. In few logs the network of all of them is another than those of the
+/// folds.
+#[test]
+fn a_pomdp_remembers_what_a_network_does() {
+    /// Nats per step by which it may be behind. From other starts it is 0.15 behind with 400 episodes, and
+    /// 0.06 with 1500.
+    const FARTHEST: f64 = 0.045;
+    for episodes in [400, 1500] {
+        let fitted = fit(&signs(episodes), SelectParams::default()).unwrap();
+        let Fitted { model, selection, .. } = fitted;
+        let tried = selection.unwrap().tried;
+        let best = |kind| tried.iter().filter(|tried| tried.kind == kind).filter_map(|tried| tried.nats).reduce(f64::max);
+        let behind = best(MemberKind::Recurrent).unwrap() - best(MemberKind::Latent).unwrap();
+        assert!(behind < FARTHEST, "{episodes}: {behind}");
+        let pomdp = &model.latent().unwrap().pomdp;
+        let answers = model.alphabet().observations().len() - 2;
+        for sign in 0..2 {
+            let mut belief = Belief::new(pomdp);
+            [sign, 2, 3, 4, 3, 2, 4].iter().for_each(|&o| belief.observe(ActionObservation::new(0, o)));
+            let p = belief.probabilities(Action(0));
+            // The truth is 0.9.
+            assert!(p[answers + sign as usize] > 0.75, "{episodes}, {sign}: {p:?}");
+        }
     }
 }
 
@@ -298,7 +350,7 @@ fn columns_are_spare_if_they_tell_of_nothing_else() {
 #[test]
 fn an_observation_is_found_without_its_reward_if_there_is_only_one() {
     let model = best(&rewarded(true)).model;
-    let (look, fog) = (foretell::Action(0), foretell::ObservationSymbol { name: "fog".into(), terminal: false });
+    let (look, fog) = (Action(0), foretell::ObservationSymbol { name: "fog".into(), terminal: false });
     assert_eq!(model.observations_whatever_reward(look, &fog).len(), 2);
     let good = fog.with_reward(1.0);
     let found = model.observations_whatever_reward(look, &good);
@@ -334,12 +386,12 @@ fn a_recurrent_network_predicts_tracks_and_survives_its_file() {
     let mut episodes = sample(&domain, 20, 12, 9).episodes_for(model.alphabet(), "model").unwrap();
     // An observation and an action that were not seen in training.
     episodes[0].steps[3].observation = foretell::Observation(model.alphabet().observations().len() as u32);
-    episodes[1].steps[3].action = foretell::Action(model.alphabet().actions().len() as u32);
+    episodes[1].steps[3].action = Action(model.alphabet().actions().len() as u32);
     assert_predicts(&mut PredictiveState::new(&model), model.alphabet(), &episodes);
 
     // A forecast of one step is a prediction; later ones are distributions as well.
     let state = PredictiveState::new(&model);
-    let plan = [foretell::Action(0); 5];
+    let plan = [Action(0); 5];
     let forecast = state.forecast(&plan);
     assert_eq!(forecast[0], state.clone().predict(plan[0]));
     assert!(forecast.iter().all(|p| (p.iter().sum::<f64>() + state.unseen() - 1.0).abs() < 1e-9));

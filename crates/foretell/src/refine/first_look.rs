@@ -9,7 +9,7 @@ use super::layout::{Layout, MODES, START, Seen};
 use crate::data::{ActionObservation, Alphabet, Trajectory};
 use crate::error::{Error, Result};
 use crate::math::cluster;
-use crate::model::{Candidate, Linear, Model, PredictiveState, StateLayout};
+use crate::model::{Candidate, Linear, Model, PredictiveState, Predictor, StateLayout};
 use crate::rng::Seed;
 use crate::system::{Filter, Track};
 
@@ -27,13 +27,14 @@ const LARGEST: usize = 1 << 27;
 
 /// The result of one pass over the logs.
 pub(super) struct FirstLook {
-    /// d′ of the linear model.
+    /// Dimension of the states that are clustered.
     dim: usize,
     /// The symbols of the logs.
     pub(super) seen: Seen,
     /// The symbols that agree with each incomplete observation.
     pub(super) patterns: Vec<Vec<u32>>,
-    /// A sample of episodes with the predictive state after each step, concatenated.
+    /// A sample of episodes with the state of a model after each step, concatenated: a linear one, or a
+    /// recurrent network.
     pub(super) sample: Vec<(Vec<ActionObservation>, Vec<f32>)>,
     /// States merged from the histories of the sample, and the counts of its paths, where there are
     /// such states.
@@ -43,9 +44,12 @@ pub(super) struct FirstLook {
 impl FirstLook {
     /// Before the first episode.
     fn new(model: &Model, data: &Data<'_>) -> Result<FirstLook> {
-        let dim = model.linear().map(Linear::rank).ok_or_else(|| {
-            Error::data("the model is not linear, and only linear models can be refined", "learn a linear model first")
-        })?;
+        let dim = match model.predictor() {
+            Predictor::Recurrent(net) => net.hidden(),
+            _ => model.linear().map(Linear::rank).ok_or_else(|| {
+                Error::data("the model is not linear, and only linear models can be refined", "learn a linear model first")
+            })?,
+        };
         Ok(FirstLook { dim, seen: Seen::new(model.alphabet()), patterns: data.patterns(), sample: Vec::new(), merged: None })
     }
 

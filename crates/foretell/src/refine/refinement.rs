@@ -10,7 +10,7 @@ use super::layout::MODES;
 use crate::data::Alphabet;
 use crate::error::Result;
 use crate::log::Logs;
-use crate::model::{Latent as LatentModel, Model, Predictor};
+use crate::model::{Latent as LatentModel, Model, Predictor, Recurrent};
 use crate::rng::Seed;
 use crate::stop::StopReason;
 use crate::store::Checkpoint;
@@ -128,30 +128,49 @@ impl<'a> Refinement<'a> {
         let every = if waiting.len() == 1 { 1 } else { TRIAL_SHARE.min(data.steps / LEAST_TRIAL).max(1) };
         let is_small = data.holds_out() && data.steps <= FEW_STEPS && params.states == StateCount::Auto;
         let restarts = if is_small { RESTARTS } else { 0 };
-        let mut refinement = Refinement {
-            model,
-            data,
-            params,
-            first_look,
-            waiting,
-            automaton: None,
-            every,
-            tried: Vec::new(),
-            leader: None,
-            rivals: None,
-            restarts,
-            fit: None,
-            done: false,
-            most_work: MOST_WORK,
-            trace: Vec::new(),
-            checkpoint: None,
-        };
+        let mut refinement = Refinement { every, restarts, ..Refinement::with(model, data, params, first_look, waiting) };
         if let Some(merged) = refinement.waiting.iter().find(|candidate| candidate.layout == StateLayout::Merged) {
             let mut fit = refinement.first_fit(*merged, Seed(refinement.model.params().seed))?;
             fit.round(&refinement.data, every)?;
             refinement.automaton = Some(fit.judged);
         }
         Ok(refinement)
+    }
+
+    /// Candidates whose states begin as clusters of those of a recurrent network over the same alphabet,
+    /// and go on to grow. All fits are kept for [`Refinement::into_fits`].
+    pub(crate) fn of_network(
+        model: &Model,
+        net: &Recurrent,
+        logs: &'a Logs,
+        candidates: &[Candidate],
+    ) -> Result<Refinement<'a>> {
+        let data = Data::new(logs, model.alphabet())?;
+        let model = model.clone().without_ensemble().without_mixture().without_refinement();
+        let first_look = FirstLook::of(&model.clone().with_predictor(Predictor::Recurrent(Box::new(net.clone()))), &data)?;
+        let waiting = candidates.iter().rev().copied().collect();
+        Ok(Refinement::with(model, data, RefineParams::default(), first_look, waiting).keeping_rivals())
+    }
+
+    fn with(model: Model, data: Data<'a>, params: RefineParams, first_look: FirstLook, waiting: Vec<Candidate>) -> Refinement<'a> {
+        Refinement {
+            model,
+            data,
+            params,
+            first_look,
+            waiting,
+            automaton: None,
+            every: 1,
+            tried: Vec::new(),
+            leader: None,
+            rivals: None,
+            restarts: 0,
+            fit: None,
+            done: false,
+            most_work: MOST_WORK,
+            trace: Vec::new(),
+            checkpoint: None,
+        }
     }
 
     /// Resumes from a checkpoint if it has this part, and saves to it after rounds when a save is

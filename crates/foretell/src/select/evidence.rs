@@ -76,6 +76,12 @@ impl Evidence {
         self.parts.iter().map(score).collect()
     }
 
+    /// Nats per step that counts, of each member.
+    pub(super) fn nats(&self) -> Vec<f64> {
+        let steps = self.steps().max(1) as f64;
+        self.logs.iter().map(|logs| self.scores(logs).iter().sum::<f64>() / steps).collect()
+    }
+
     /// Nats per step that one set of scores is better than another, and its standard error: that of
     /// a ratio, over parts. Infinite if there is a single part.
     pub(super) fn difference(&self, one: &[f64], other: &[f64]) -> (f64, f64) {

@@ -7,7 +7,7 @@ use super::columns::{SpareColumns, candidates};
 use super::parts::{Fold, Piece, Sample, folds, pieces};
 use super::rewards::{Common, RewardChoice, compare, gain};
 use super::stack::{Stack, stack};
-use super::trial::{Setting, Slot, Trial, same_without_reward};
+use super::trial::{OfNetwork, Setting, Slot, Trial, same_without_reward};
 use super::{SelectParams, Selecting, Selection, Tried};
 use crate::data::{Alphabet, Digest, Trajectory};
 use crate::error::Result;
@@ -45,10 +45,14 @@ pub(crate) struct Finalists {
     pub(crate) selection: Selection,
     slots: Vec<Slot>,
     stack: Stack,
+    /// Nats per held-out step of each member.
+    nats: Vec<f64>,
     /// The POMDPs of the only fold, from which EM continues.
     states: Option<Vec<FittedStates>>,
     /// The layout of the states of all folds.
     layout: Option<StateLayout>,
+    /// The POMDP that began with clusters of a network's states, if there is one.
+    of_network: Option<OfNetwork>,
     /// The networks of the only fold, from which training continues.
     networks: Vec<FittedNetwork>,
     /// The hidden units of the networks of all folds.
@@ -182,15 +186,20 @@ impl Family {
         if self.setting.fits_networks() {
             progress(Selecting::Recurrent);
             trial.add_networks();
+            if self.setting.fits_states() {
+                trial.add_states_of_network()?;
+            }
         }
         trial.keep_only_wanted()?;
         progress(Selecting::Weights);
         let stack = stack_of(&trial);
+        let nats = trial.evidence.nats();
         let selection = self.report(&trial, &stack)?;
         let training = trial.folds.first().map(|fold| fold.training.clone()).unwrap_or_default();
         let (slots, layout, hidden) = (trial.slots.clone(), trial.layout, trial.hidden());
+        let of_network = trial.of_network.clone();
         let (states, networks) = trial.into_fits().unwrap_or_default();
-        Ok(Finalists { selection, slots, stack, states, layout, networks, hidden, training })
+        Ok(Finalists { selection, slots, stack, nats, states, layout, of_network, networks, hidden, training })
     }
 
     fn report(&self, trial: &Trial<'_>, stack: &Stack) -> Result<Selection> {
@@ -229,7 +238,7 @@ impl Family {
     /// The mixture, given the linear model (or the n-gram) of all logs.
     pub(crate) fn finish(&self, finalists: &Finalists, model: Model, logs: &Logs) -> Result<Model> {
         let Finalists { slots, stack, .. } = finalists;
-        let leader = leader(slots, stack);
+        let leader = finalists.leader();
         let mut states = match leader {
             Some(_) => self.final_states(finalists, &model, logs)?,
             None => Vec::new(),
@@ -274,7 +283,7 @@ impl Family {
     /// The POMDPs on all logs; those that are not in the mixture are `None`.
     fn final_states(&self, finalists: &Finalists, model: &Model, logs: &Logs) -> Result<Vec<Option<Latent>>> {
         let Finalists { slots, stack, .. } = finalists;
-        let is_used = |i: usize| weight(slots, stack, i) > 0.0 || leader(slots, stack) == Some(i);
+        let is_used = |i: usize| weight(slots, stack, i) > 0.0 || finalists.leader() == Some(i);
         let (states, data) = match &finalists.states {
             Some(states) => {
                 let data = Data::new(logs, model.alphabet())?;
@@ -285,7 +294,17 @@ impl Family {
                 };
                 (states.par_iter().enumerate().map(extended).collect::<Result<Vec<_>>>()?, data)
             }
-            None => self.setting.states(model, logs, finalists.layout)?,
+            None => {
+                let (mut states, data) = self.setting.states(model, logs, finalists.layout)?;
+                if let Some(of) = finalists.of_network.as_ref().filter(|of| is_used(of.latent)) {
+                    states.truncate(of.latent);
+                    // Where there are fewer others, it takes the place of one of those.
+                    if let Some(net) = self.final_network(finalists, of.network, model)? {
+                        states.extend(self.setting.states_of_network(model, &net, logs, &of.candidates)?.0);
+                    }
+                }
+                (states, data)
+            }
         };
         let latent = |(i, states): (usize, &FittedStates)| is_used(i).then(|| states.model(model, &data)).transpose();
         states.par_iter().enumerate().map(latent).collect()
@@ -293,6 +312,11 @@ impl Family {
 }
 
 impl Finalists {
+    /// The POMDP that planners use.
+    fn leader(&self) -> Option<usize> {
+        leader(&self.slots, &self.stack, &self.nats)
+    }
+
     /// Says which columns can be spared.
     fn sparing(mut self, columns: Option<SpareColumns>) -> Finalists {
         self.selection.columns = columns;
@@ -318,25 +342,29 @@ fn common_of(trial: &Trial<'_>, same: Option<&[Vec<usize>]>) -> Option<Common> {
         return None;
     }
     let stack = stack_of(trial);
-    Some(trial.common(&stack, leader(&trial.slots, &stack)?, same))
+    let nats = trial.evidence.nats();
+    Some(trial.common(&stack, leader(&trial.slots, &stack, &nats)?, same))
 }
 
 fn finite(error: f64) -> Option<f64> {
     error.is_finite().then_some(error)
 }
 
-/// The weight of the n-th best POMDP.
+/// The weight of the n-th POMDP.
 fn weight(slots: &[Slot], stack: &Stack, n: usize) -> f64 {
     let at = slots.iter().position(|slot| *slot == Slot::Latent(n));
     at.map_or(0.0, |k| stack.weights[k])
 }
 
-/// The POMDP that planners use: that with the largest weight. It is kept even if it has none,
-/// because a predictor may be worse and still be better to plan with.
-fn leader(slots: &[Slot], stack: &Stack) -> Option<usize> {
-    let latent = slots.iter().rev().filter_map(|slot| if let Slot::Latent(n) = slot { Some(*n) } else { None });
-    // Of equal weights the first.
-    latent.max_by(|&x, &y| weight(slots, stack, x).total_cmp(&weight(slots, stack, y)))
+/// The POMDP that planners use: that with the largest weight, and of those without weight that which
+/// predicts best. It is kept even if it has none, because a predictor may be worse and still be better
+/// to plan with.
+fn leader(slots: &[Slot], stack: &Stack, nats: &[f64]) -> Option<usize> {
+    let number = |slot: &Slot| if let Slot::Latent(n) = slot { Some(*n) } else { None };
+    let latent = slots.iter().zip(stack.weights.iter().zip(nats)).filter_map(|(slot, of)| Some((number(slot)?, of)));
+    // Of equals the first.
+    let better = |x: &(&f64, &f64), y: &(&f64, &f64)| x.0.total_cmp(y.0).then(x.1.total_cmp(y.1)).is_gt();
+    latent.reduce(|best, next| if better(&next.1, &best.1) { next } else { best }).map(|(n, _)| n)
 }
 
 /// The first member alone, where nothing can be held out.

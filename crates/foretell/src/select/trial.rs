@@ -11,7 +11,7 @@ use crate::data::{Alphabet, ObservationSymbol, Trajectory};
 use crate::error::{Error, Result};
 use crate::learn::{Learn, LearnedRanks};
 use crate::log::Logs;
-use crate::model::{LearnParams, MemberKind, Model, StateLayout};
+use crate::model::{Candidate, LearnParams, MemberKind, Model, Recurrent, StateLayout};
 use crate::pomdp::Pomdp;
 use crate::recurrent::{Budget, FittedNetwork, pass_work};
 use crate::refine::{Data, FittedStates, RefineParams, Refinement};
@@ -28,6 +28,12 @@ const OTHERS: [usize; 3] = [4, 4, 8];
 /// POMDPs are fitted again from other clusters as long as all fits together have at most this many
 /// steps, by effort. Where logs are large, the mean of several is hardly better than the best.
 const RESTARTED_STEPS: [u64; 3] = [1 << 17, 1 << 17, 1 << 19];
+/// POMDPs that begin with clusters of a network's states are tried unless the best POMDP so far is
+/// ahead of the network by more than this, nats per step: clusters of states that predict worse gained
+/// nothing.
+const NEAR: f64 = 0.02;
+/// The numbers of such clusters, relative to the states of the best POMDP.
+const CLUSTERS: [usize; 3] = [1, 2, 4];
 /// Rounds of EM with all training episodes, after held-out ones have decided.
 const LAST_ROUNDS: usize = 3;
 /// Limit for the work of each fit by EM, in transitions that are visited, by effort: about 10 s and a
@@ -145,6 +151,23 @@ impl Setting {
         Ok(refinement)
     }
 
+    /// The best POMDP that begins with clusters of a network's states, and the logs.
+    pub(super) fn states_of_network<'l>(
+        &self,
+        linear: &Model,
+        net: &Recurrent,
+        logs: &'l Logs,
+        candidates: &[Candidate],
+    ) -> Result<(Option<FittedStates>, Data<'l>)> {
+        let most_work = RESTARTED_WORK[self.select.effort as usize];
+        let mut refinement = Refinement::of_network(linear, net, logs, candidates)?.limited_to(most_work);
+        refinement.by_ref().collect::<Result<Vec<_>>>()?;
+        let (states, data) = refinement.into_fits(0);
+        let mut best = states.into_iter().next();
+        best.iter_mut().try_for_each(|states| states.continue_on(&data, LAST_ROUNDS))?;
+        Ok((best, data))
+    }
+
     /// POMDPs of the given layout, or of all, and others from other starts.
     fn with_restarts<'l>(
         &self,
@@ -183,6 +206,19 @@ pub(super) struct Trial<'f> {
     pub(super) rank: Option<usize>,
     /// The layout of the states of all POMDPs; `None` if each fit chooses its own.
     pub(super) layout: Option<StateLayout>,
+    /// The POMDP that began with clusters of a network's states, if there is one.
+    pub(super) of_network: Option<OfNetwork>,
+}
+
+/// A POMDP that begins with clusters of a network's states.
+#[derive(Clone)]
+pub(super) struct OfNetwork {
+    /// Its number among the POMDPs.
+    pub(super) latent: usize,
+    /// The number of the network.
+    pub(super) network: usize,
+    /// The kinds of states, and their numbers, of which the best was taken.
+    pub(super) candidates: Vec<Candidate>,
 }
 
 impl<'f> Trial<'f> {
@@ -216,7 +252,7 @@ impl<'f> Trial<'f> {
         };
         let fits = folds.par_iter().map(fit).collect::<Result<Vec<_>>>()?;
         let evidence = Evidence::of_parts(folds.iter().flat_map(|fold| &fold.held_out));
-        Ok(Trial { setting, folds, fits, slots: Vec::new(), evidence, rank: None, layout: None })
+        Ok(Trial { setting, folds, fits, slots: Vec::new(), evidence, rank: None, layout: None, of_network: None })
     }
 
     /// The n-grams.
@@ -333,6 +369,45 @@ impl<'f> Trial<'f> {
         self.add(Slot::Recurrent(self.fits[0].networks.len() - 1));
     }
 
+    /// Adds a POMDP that begins with clusters of the states of the best network, where that predicts
+    /// about as well as the best POMDP, or better: EM finds a long memory from there that it does not
+    /// find otherwise.
+    pub(super) fn add_states_of_network(&mut self) -> Result<()> {
+        let nats = self.evidence.nats();
+        let best = |kind: MemberKind| {
+            let of_kind = self.slots.iter().copied().zip(nats.iter().copied()).filter(|(slot, _)| slot.kind() == kind);
+            // Of equals the first.
+            of_kind.reduce(|best, next| if next.1 > best.1 { next } else { best })
+        };
+        let (Some((Slot::Recurrent(network), by_network)), Some((_, by_states))) =
+            (best(MemberKind::Recurrent), best(MemberKind::Latent))
+        else {
+            return Ok(());
+        };
+        if by_network < by_states - NEAR {
+            return Ok(());
+        }
+        let candidates = self.fits.first().map_or(Vec::new(), |fits| clusters(&fits.states));
+        let fit = |(fold, fits): (&Fold, &FoldFits)| -> Result<Option<(FittedStates, Pomdp)>> {
+            let logs = Logs::memory(fits.model.alphabet().clone(), fold.training.clone());
+            let net = &fits.networks[network].net;
+            let (states, data) = self.setting.states_of_network(&fits.model, net, &logs, &candidates)?;
+            states.map(|states| Ok((states.clone(), states.model(&fits.model, &data)?.pomdp))).transpose()
+        };
+        let found = self.folds.par_iter().zip(&self.fits).map(fit).collect::<Result<Option<Vec<_>>>>()?;
+        let Some(found) = found else { return Ok(()) };
+        let common = self.slots.iter().filter(|slot| slot.kind() == MemberKind::Latent).count();
+        for (fits, (states, pomdp)) in self.fits.iter_mut().zip(found) {
+            fits.states.truncate(common);
+            fits.states.push(states);
+            fits.pomdps.truncate(common);
+            fits.pomdps.push(pomdp);
+        }
+        self.of_network = Some(OfNetwork { latent: common, network, candidates });
+        self.add(Slot::Latent(common));
+        Ok(())
+    }
+
     /// Whether the network of the first fold predicts its held-out steps so much worse than the best
     /// predictor does that a mixture would not gain by it.
     fn is_hopeless(&self, network: &FittedNetwork) -> bool {
@@ -346,8 +421,7 @@ impl<'f> Trial<'f> {
 
     /// Nats per held-out step of the best predictor so far, where it has to be beaten.
     fn best(&self) -> Option<f64> {
-        let nats = |logs: &Vec<f64>| self.evidence.scores(logs).iter().sum::<f64>() / self.evidence.steps().max(1) as f64;
-        self.evidence.logs.iter().map(nats).max_by(f64::total_cmp).filter(|_| self.setting.select.only.is_none())
+        self.evidence.nats().into_iter().max_by(f64::total_cmp).filter(|_| self.setting.select.only.is_none())
     }
 
     /// Drops the members of other kinds, if only one is wanted.
@@ -452,6 +526,19 @@ impl<'f> Trial<'f> {
         let only = self.fits.pop().filter(|_| self.fits.is_empty())?;
         Some((Some(only.states).filter(|states| !states.is_empty()), only.networks))
     }
+}
+
+/// The kind of states of the best POMDP that can have any number of them, and several numbers.
+fn clusters(states: &[FittedStates]) -> Vec<Candidate> {
+    let any = |states: &&FittedStates| {
+        matches!(states.candidate.layout, StateLayout::Owned | StateLayout::Free | StateLayout::Sensing)
+    };
+    let Some(best) = states.first() else { return Vec::new() };
+    let (layout, least) = match states.iter().find(any) {
+        Some(states) => (states.candidate.layout, states.candidate.states),
+        None => (StateLayout::Owned, best.candidate.states),
+    };
+    CLUSTERS.iter().map(|times| Candidate { layout, states: times * least }).collect()
 }
 
 /// The layout that predicts best on average over the folds. A single small fold hardly shows which
