@@ -41,14 +41,16 @@ struct Row {
     /// How much better the default is than the best n-gram, and the standard error of that.
     over_ngram: f64,
     error: f64,
-    /// How much better it is than linear models and POMDPs alone.
+    /// How much better it is than linear models, POMDPs and networks alone, where it has them.
     over_linear: Option<f64>,
     over_latent: Option<f64>,
+    over_recurrent: Option<f64>,
     /// Seconds to learn the default.
     seconds: f64,
     ngram: f64,
     linear: f64,
     latent: f64,
+    recurrent: f64,
     memory: f64,
 }
 
@@ -136,6 +138,7 @@ fn cell(name: &str, domain: &Domain, key: (f64, usize, u64), training: &Logs, te
     let over_latent = core.latent().is_some().then(|| over(&core)).transpose()?;
     let linear = core.without_refinement();
     let over_linear = linear.linear().is_some().then(|| over(&linear)).transpose()?;
+    let over_recurrent = fitted.model.clone().recurrent_alone().as_ref().map(over).transpose()?;
     let selection = fitted.selection.expect("predictors were selected");
     let weight = |kind| selection.tried.iter().filter(|tried| tried.kind == kind).map(|tried| tried.weight).sum();
     Ok(Row {
@@ -149,10 +152,12 @@ fn cell(name: &str, domain: &Domain, key: (f64, usize, u64), training: &Logs, te
         error: best.ci95.unwrap_or(0.0) / 1.96,
         over_linear,
         over_latent,
+        over_recurrent,
         seconds,
         ngram: weight(MemberKind::NGram),
         linear: weight(MemberKind::Linear),
         latent: weight(MemberKind::Latent),
+        recurrent: weight(MemberKind::Recurrent),
         memory: selection.memory,
     })
 }
@@ -167,7 +172,7 @@ fn table(rows: &[Row]) -> anyhow::Result<String> {
     let count = |holds: &dyn Fn(&Row) -> bool| rows.iter().filter(|row| holds(row)).count();
     let better = count(&|row| row.over_ngram >= -row.error);
     let members = |row: &Row| {
-        [row.over_linear, row.over_latent].into_iter().flatten().chain([row.over_ngram]).fold(f64::INFINITY, f64::min)
+        [row.over_linear, row.over_latent, row.over_recurrent].into_iter().flatten().chain([row.over_ngram]).fold(f64::INFINITY, f64::min)
     };
     let as_good = count(&|row| members(row) >= -SAME);
     let seeds = rows.iter().map(|row| row.seed).max().unwrap_or(FIRST_SEED) + 1 - FIRST_SEED;
@@ -175,13 +180,13 @@ fn table(rows: &[Row]) -> anyhow::Result<String> {
         "The default of `learn` on logs of at most {HORIZON} steps an episode, scored on {TEST_EPISODES} other episodes; means over \
          logging policies (ε = 1 and 0.3) and {seeds} seed(s), nats per step.\n\n\
          Not worse than the best n-gram by more than one standard error in {better} of {n} cells; not worse than any member alone \
-         (best n-gram, linear, latent) by more than {SAME} in {as_good} of {n}.\n\n",
+         (best n-gram, linear, latent, recurrent) by more than {SAME} in {as_good} of {n}.\n\n",
         n = rows.len()
     );
     writeln!(
         text,
-        "| system | episodes | gap to truth | over best n-gram | over linear | over latent | n-gram | linear | latent | seconds |\n|{}",
-        "---|".repeat(10)
+        "| system | episodes | gap to truth | over best n-gram | over linear | over latent | over recurrent | n-gram | linear | latent | recurrent | seconds |\n|{}",
+        "---|".repeat(12)
     )?;
     for chunk in systems_of(rows) {
         for episodes in EPISODES {
@@ -196,14 +201,16 @@ fn table(rows: &[Row]) -> anyhow::Result<String> {
             let show = |value: Option<f64>, digits: usize| value.map_or("–".into(), |x| format!("{x:.digits$}"));
             writeln!(
                 text,
-                "| {chunk} | {episodes} | {} | {} | {} | {} | {} | {} | {} | {} |",
+                "| {chunk} | {episodes} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
                 show(mean(&|row| row.gap), 4),
                 show(mean(&|row| Some(row.over_ngram)), 4),
                 show(mean(&|row| row.over_linear), 4),
                 show(mean(&|row| row.over_latent), 4),
+                show(mean(&|row| row.over_recurrent), 4),
                 show(mean(&|row| Some(row.ngram)), 2),
                 show(mean(&|row| Some(row.linear)), 2),
                 show(mean(&|row| Some(row.latent)), 2),
+                show(mean(&|row| Some(row.recurrent)), 2),
                 show(mean(&|row| Some(row.seconds)), 1),
             )?;
         }
