@@ -3,8 +3,8 @@
 use foretell::model::{MemberKind, Part, Predictor};
 use foretell::testing::assert_predicts;
 use foretell::{
-    Action, ActionObservation, Alphabet, Belief, Domain, Effort, End, Fitted, LearnOverrides, Logs, Model, Predict, PredictiveState, Recipe,
-    RefineParams, Seed, SelectParams, Track, Trajectory, domains, score,
+    Action, ActionObservation, Alphabet, Belief, Domain, Effort, End, Fitted, LearnOverrides, Logs, Model, Predict,
+    PredictiveState, Recipe, RefineParams, Seed, SelectParams, Track, Trajectory, domains, score,
 };
 
 fn sample(domain: &Domain, episodes: usize, max_steps: usize, seed: u64) -> Logs {

@@ -172,7 +172,11 @@ fn table(rows: &[Row]) -> anyhow::Result<String> {
     let count = |holds: &dyn Fn(&Row) -> bool| rows.iter().filter(|row| holds(row)).count();
     let better = count(&|row| row.over_ngram >= -row.error);
     let members = |row: &Row| {
-        [row.over_linear, row.over_latent, row.over_recurrent].into_iter().flatten().chain([row.over_ngram]).fold(f64::INFINITY, f64::min)
+        [row.over_linear, row.over_latent, row.over_recurrent]
+            .into_iter()
+            .flatten()
+            .chain([row.over_ngram])
+            .fold(f64::INFINITY, f64::min)
     };
     let as_good = count(&|row| members(row) >= -SAME);
     let seeds = rows.iter().map(|row| row.seed).max().unwrap_or(FIRST_SEED) + 1 - FIRST_SEED;

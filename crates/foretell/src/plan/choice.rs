@@ -193,8 +193,13 @@ fn compared(candidates: &[Candidate], model: &Model, episodes: &[Trajectory], pa
     };
     let halves = [half(0), half(1)];
     let horizon = sample.iter().map(|z| z.steps.len()).max().unwrap_or(0);
-    let held = |half: usize| HeldOut::new(model.alphabet(), &halves[half], horizon, params.discount);
-    let parts = [held(0)?, held(1)?];
+    let own = Basis::Model.of(model).expect("every model has states of its own");
+    let held = |half: usize| {
+        let held = HeldOut::new(model.alphabet(), &halves[half], horizon, params.discount)?;
+        // Linear states may lack more than tables do.
+        if own.latent().is_some() { held.on_states_of(own.clone(), params) } else { Ok(held) }
+    };
+    let mut parts = [held(0)?, held(1)?];
     let judged = |name: String, of: &[Worth]| {
         let Worth { value, error } = Worth::mean(of);
         Judged { name, value, error }
@@ -202,7 +207,7 @@ fn compared(candidates: &[Candidate], model: &Model, episodes: &[Trajectory], pa
     let both = |candidate: &Candidate| -> Result<Judged> {
         // The vectors of a POMDP do not depend on the half.
         let solved = candidate.is_solved().then(|| candidate.made(model, &halves[0], &mut |_| {})).transpose()?;
-        let worth = |i: usize| match &solved {
+        let mut worth = |i: usize| match &solved {
             Some(plan) => parts[i].worth(plan),
             None => parts[i].worth(&candidate.made(model, &halves[1 - i], &mut |_| {})?),
         };
@@ -213,8 +218,8 @@ fn compared(candidates: &[Candidate], model: &Model, episodes: &[Trajectory], pa
     let is_first = |a: &Action| sample.iter().all(|z| z.steps[0].action == *a);
     let first = model.alphabet().action(FIRST_ACTION).filter(is_first);
     let constant = |a: Action| -> Result<(Action, [Worth; 2])> {
-        let worth = |part: &HeldOut<'_>| part.worth_of_constant(a, first, params);
-        Ok((a, [worth(&parts[0])?, worth(&parts[1])?]))
+        let worth = |i: usize| parts[i].worth_by_table(a, first, params);
+        Ok((a, [worth(0)?, worth(1)?]))
     };
     let constants = match is_restricted(episodes, model.alphabet()) {
         true => Vec::new(), // no action can always be taken
@@ -225,7 +230,11 @@ fn compared(candidates: &[Candidate], model: &Model, episodes: &[Trajectory], pa
             .collect::<Result<Vec<_>>>()?,
     };
     let best = best_constant(&constants);
-    let constant = best.map(|(a, of)| judged(format!("always {:?}", model.alphabet().action_name(a)), &of));
+    let worth = |(a, others): (Action, [Action; 2])| -> Result<Judged> {
+        let mut of = |i: usize| parts[i].worth_of_constant(others[i], first, params);
+        Ok(judged(format!("always {:?}", model.alphabet().action_name(a)), &[of(0)?, of(1)?]))
+    };
+    let constant = best.map(worth).transpose()?;
     let logged = judged("the logged policy".into(), &[parts[0].worth_of_logs(), parts[1].worth_of_logs()]);
     found.extend(constant.clone());
     let (discount, chosen) = (params.discount, chosen(&found));
@@ -233,13 +242,12 @@ fn compared(candidates: &[Candidate], model: &Model, episodes: &[Trajectory], pa
     Ok(Compared { choice, best: best.map(|(a, _)| a) })
 }
 
-/// The best constant action, with values on each half of the action that is best on the other: the
-/// best of many on the same half would look better than it is.
-fn best_constant(constants: &[(Action, [Worth; 2])]) -> Option<(Action, [Worth; 2])> {
+/// The best constant action, and for each half the one that is best on the other half, whose value there
+/// counts: the best of many on the same half would look better than it is.
+fn best_constant(constants: &[(Action, [Worth; 2])]) -> Option<(Action, [Action; 2])> {
     let known = |of: &&(Action, [Worth; 2])| of.1.iter().all(|worth| worth.value.is_finite());
     let by = |value: fn(&[Worth; 2]) -> f64| {
-        constants.iter().filter(known).reduce(|x, y| if value(&y.1) > value(&x.1) { y } else { x })
+        constants.iter().filter(known).reduce(|x, y| if value(&y.1) > value(&x.1) { y } else { x }).map(|(a, _)| *a)
     };
-    let (a, _) = by(|of| of[0].value + of[1].value)?;
-    Some((*a, [by(|of| of[1].value)?.1[0], by(|of| of[0].value)?.1[1]]))
+    Some((by(|of| of[0].value + of[1].value)?, [by(|of| of[1].value)?, by(|of| of[0].value)?]))
 }

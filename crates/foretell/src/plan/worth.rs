@@ -6,8 +6,13 @@
 //! taken the policy's actions up to t, weighted by Π 1 / π_logs(a | h) and normalised over episodes,
 //! correct it (weighted doubly robust; Jiang and Li 2016; Thomas and Brunskill 2016). Later
 //! corrections, to which hardly any episode contributes, are left out: they would add variance only.
+//!
+//! Where the estimate is a table of recent steps, what it does not see makes its values wrong, mostly too
+//! high for the policy that is best by it. So where there is a POMDP, the value by trees over its beliefs
+//! is taken if it is lower.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
@@ -19,6 +24,7 @@ use super::q::QFit;
 use crate::data::{Action, Alphabet, End, Groups, Observation, Trajectory};
 use crate::error::Result;
 use crate::math::Mean;
+use crate::model::Model;
 
 /// Corrections end where fewer episodes than this agree with the policy, by effective sample size.
 const FEWEST_AGREEING: f64 = 20.0;
@@ -35,6 +41,10 @@ pub(super) struct Worth {
 
 impl Worth {
     const NEVER: Worth = Worth { value: f64::NEG_INFINITY, error: 0.0 };
+
+    fn lower(self, other: Worth) -> Worth {
+        if other.value < self.value { other } else { self }
+    }
 
     /// The mean of estimates from disjoint logs.
     pub(super) fn mean(of: &[Worth]) -> Worth {
@@ -56,6 +66,14 @@ pub(super) struct HeldOut<'e> {
     discount: f64,
     /// π(a | h) of the logged actions, known or estimated.
     propensities: Vec<f64>,
+    /// Trees over the beliefs of the model, which all policies have in common; `None` without a POMDP.
+    common: Option<Common>,
+}
+
+/// An estimate of Q on the beliefs of a model.
+struct Common {
+    model: Arc<Model>,
+    fit: Option<QFit>,
 }
 
 impl<'e> HeldOut<'e> {
@@ -63,29 +81,63 @@ impl<'e> HeldOut<'e> {
         let steps = Steps::of(alphabet, episodes)?;
         let propensities = propensities(episodes, steps.actions());
         let mean_reward = steps.list().iter().map(|step| step.reward).collect::<Mean>().mean();
-        Ok(HeldOut { alphabet, episodes, steps, mean_reward, horizon, discount, propensities })
+        Ok(HeldOut { alphabet, episodes, steps, mean_reward, horizon, discount, propensities, common: None })
+    }
+
+    /// With trees over the beliefs of a model.
+    pub(super) fn on_states_of(mut self, model: Model, params: &PlanParams) -> Result<HeldOut<'e>> {
+        let params = PlanParams { regressor: Regressor::Trees, state: StateKind::Memory, ..params.clone() };
+        let model = Arc::new(model);
+        let states = States::track(self.episodes, || filter(&params, self.alphabet, Some(&model)));
+        let fit = approximator(&params, self.alphabet, &self.steps, Some(&states), self.episodes)?;
+        self.common = Some(Common { model, fit: Some(fit) });
+        Ok(self)
     }
 
     /// The value of a plan that was not made from these episodes.
-    pub(super) fn worth(&self, plan: &Plan) -> Result<Worth> {
+    pub(super) fn worth(&mut self, plan: &Plan) -> Result<Worth> {
+        let actions = plan.actions(self.episodes);
+        let in_common = self.in_common(&actions);
         // Vectors are no estimate of Q that could be fitted: trees over the same beliefs stand in.
-        let params = match plan.q.vectors() {
-            Some(_) => PlanParams { regressor: Regressor::Trees, state: StateKind::Memory, ..plan.params().clone() },
-            None => plan.params().clone(),
-        };
-        let track = || States::track(self.episodes, || filter(&params, plan.alphabet(), plan.model.as_ref()));
+        let on_same =
+            || plan.q.table().is_none() && self.common.as_ref().is_some_and(|common| plan.model() == Some(&*common.model));
+        if let Some(worth) = in_common.filter(|_| plan.q.vectors().is_some() || on_same()) {
+            return Ok(worth);
+        }
+        let params = plan.params();
+        let track = || States::track(self.episodes, || filter(params, plan.alphabet(), plan.model.as_ref()));
         let states = params.regressor.has_trees().then(track);
-        let fit = approximator(&params, self.alphabet, &self.steps, states.as_ref(), self.episodes)?;
-        Ok(self.following(fit, &plan.actions(self.episodes)))
+        let fit = approximator(params, self.alphabet, &self.steps, states.as_ref(), self.episodes)?;
+        let own = self.following(fit, &actions).0;
+        Ok(in_common.map_or(own, |worth| own.lower(worth)))
     }
 
     /// The value of always taking one action, after a first one if that is given.
-    pub(super) fn worth_of_constant(&self, a: Action, first: Option<Action>, params: &PlanParams) -> Result<Worth> {
+    pub(super) fn worth_of_constant(&mut self, a: Action, first: Option<Action>, params: &PlanParams) -> Result<Worth> {
+        let own = self.worth_by_table(a, first, params)?;
+        let in_common = self.in_common(&self.constant(a, first));
+        Ok(in_common.map_or(own, |worth| own.lower(worth)))
+    }
+
+    /// The same by a table alone.
+    pub(super) fn worth_by_table(&self, a: Action, first: Option<Action>, params: &PlanParams) -> Result<Worth> {
         let params = PlanParams { regressor: Regressor::Table, ..params.clone() };
         let fit = approximator(&params, self.alphabet, &self.steps, None, self.episodes)?;
+        Ok(self.following(fit, &self.constant(a, first)).0)
+    }
+
+    fn constant(&self, a: Action, first: Option<Action>) -> Vec<Action> {
         let mut actions = vec![a; self.steps.rows()];
         first.iter().for_each(|&first| self.steps.starts().iter().for_each(|&row| actions[row] = first));
-        Ok(self.following(fit, &actions))
+        actions
+    }
+
+    /// The value of taking these actions by trees over the beliefs of the model.
+    fn in_common(&mut self, actions: &[Action]) -> Option<Worth> {
+        let fit = self.common.as_mut()?.fit.take()?;
+        let (worth, fit) = self.following(fit, actions);
+        self.common.as_mut()?.fit = Some(fit);
+        Some(worth)
     }
 
     /// The return of the policy that wrote them.
@@ -116,13 +168,13 @@ impl<'e> HeldOut<'e> {
         self.episodes.iter().map(earned).collect()
     }
 
-    /// The value of taking these actions in the state of each row.
-    fn following(&self, fit: QFit, actions: &[Action]) -> Worth {
+    /// The value of taking these actions in the state of each row, and the estimate again.
+    fn following(&self, fit: QFit, actions: &[Action]) -> (Worth, QFit) {
         let list = self.steps.list();
         let mut taken = vec![false; self.steps.actions()];
         list.iter().for_each(|step| taken[step.action.index()] = true);
         if !actions.iter().all(|a| taken[a.index()]) {
-            return Worth::NEVER;
+            return (Worth::NEVER, fit);
         }
         let logged = |(z, &start): (&'e Trajectory, &usize)| z.steps.iter().zip(start..).map(|(ao, row)| (ao.action, row));
         let all = self.episodes.iter().zip(self.steps.starts()).flat_map(logged);
@@ -136,7 +188,7 @@ impl<'e> HeldOut<'e> {
             values.push_front(fitted.values().to_vec());
             values.truncate(ratios.len() + 1);
         }
-        self.corrected(&values, &ratios, &agrees)
+        (self.corrected(&values, &ratios, &agrees), fitted.into_inner())
     }
 
     /// For t = 0, 1, …: Π_{u ≤ t} 1 / π(a_u | h_u) of the episodes that agree up to t, normalised to
@@ -265,9 +317,9 @@ mod tests {
             let table = |pairs| QFit::Table(WindowFit::new(Recent::Pairs(pairs), &held.steps, &episodes));
             // Two pairs contain the sign; one does not, so that its value is that of not knowing it.
             for pairs in [1, 2] {
-                let worth = held.following(table(pairs), &by_the_sign(&episodes));
+                let worth = held.following(table(pairs), &by_the_sign(&episodes)).0;
                 assert!((worth.value - 1.0).abs() < 0.05 && worth.error < 0.05, "{pairs} {logged} {worth:?}");
-                let constant = held.following(table(pairs), &vec![Action(1); held.steps.rows()]);
+                let constant = held.following(table(pairs), &vec![Action(1); held.steps.rows()]).0;
                 assert!((constant.value - 0.5).abs() < 0.05, "{pairs} {logged} {constant:?}");
             }
         }
@@ -283,7 +335,7 @@ mod tests {
         assert!(held.ratios(&agrees).is_empty());
         let mut fitted = FittedQ::new(&held.steps, fit(), 1.0).following(&never);
         let expected = fitted.by_ref().take(3).last().unwrap().start_value;
-        assert!((held.following(fit(), &never).value - expected).abs() < 1e-12);
+        assert!((held.following(fit(), &never).0.value - expected).abs() < 1e-12);
         let mut q = vec![0.0; held.steps.rows()];
         fitted.into_inner().q(Action(0), &mut q);
         assert!(q.iter().all(|q| q.is_finite()));
@@ -295,6 +347,6 @@ mod tests {
         alphabet.intern_action("never");
         let held = HeldOut::new(&alphabet, &episodes, 3, 1.0).unwrap();
         let fit = QFit::Table(WindowFit::new(Recent::Pairs(1), &held.steps, &episodes));
-        assert_eq!(held.following(fit, &vec![Action(2); held.steps.rows()]), Worth::NEVER);
+        assert_eq!(held.following(fit, &vec![Action(2); held.steps.rows()]).0, Worth::NEVER);
     }
 }

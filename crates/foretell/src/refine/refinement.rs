@@ -139,12 +139,7 @@ impl<'a> Refinement<'a> {
 
     /// Candidates whose states begin as clusters of those of a recurrent network over the same alphabet,
     /// and go on to grow. All fits are kept for [`Refinement::into_fits`].
-    pub(crate) fn of_network(
-        model: &Model,
-        net: &Recurrent,
-        logs: &'a Logs,
-        candidates: &[Candidate],
-    ) -> Result<Refinement<'a>> {
+    pub(crate) fn of_network(model: &Model, net: &Recurrent, logs: &'a Logs, candidates: &[Candidate]) -> Result<Refinement<'a>> {
         let data = Data::new(logs, model.alphabet())?;
         let model = model.clone().without_ensemble().without_mixture().without_refinement();
         let first_look = FirstLook::of(&model.clone().with_predictor(Predictor::Recurrent(Box::new(net.clone()))), &data)?;
@@ -152,7 +147,13 @@ impl<'a> Refinement<'a> {
         Ok(Refinement::with(model, data, RefineParams::default(), first_look, waiting).keeping_rivals())
     }
 
-    fn with(model: Model, data: Data<'a>, params: RefineParams, first_look: FirstLook, waiting: Vec<Candidate>) -> Refinement<'a> {
+    fn with(
+        model: Model,
+        data: Data<'a>,
+        params: RefineParams,
+        first_look: FirstLook,
+        waiting: Vec<Candidate>,
+    ) -> Refinement<'a> {
         Refinement {
             model,
             data,

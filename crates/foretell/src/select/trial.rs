@@ -530,9 +530,8 @@ impl<'f> Trial<'f> {
 
 /// The kind of states of the best POMDP that can have any number of them, and several numbers.
 fn clusters(states: &[FittedStates]) -> Vec<Candidate> {
-    let any = |states: &&FittedStates| {
-        matches!(states.candidate.layout, StateLayout::Owned | StateLayout::Free | StateLayout::Sensing)
-    };
+    let any =
+        |states: &&FittedStates| matches!(states.candidate.layout, StateLayout::Owned | StateLayout::Free | StateLayout::Sensing);
     let Some(best) = states.first() else { return Vec::new() };
     let (layout, least) = match states.iter().find(any) {
         Some(states) => (states.candidate.layout, states.candidate.states),
