@@ -1,9 +1,10 @@
 //! The default of `learn` on many systems: is it ever worse than an n-gram, or than one of its own
 //! members?
 //!
-//! `zoo FOLDER [FILE.POMDP…] [--quick] [--checkpoint DIR]` writes `zoo.csv` (every cell), `zoo.md` (a table) and `zoo.json` (what was
+//! `zoo FOLDER [EPISODES…] [FILE.POMDP…] [--quick] [--checkpoint DIR]` writes `zoo.csv` (every cell), `zoo.md` (a table) and `zoo.json` (what was
 //! run) into FOLDER. Systems are the built-in domains, variants of them, random POMDPs, and the files that are given.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -14,6 +15,7 @@ use foretell_experiments::{Arguments, Explorer, Pieces, systems};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+/// Sizes of logs, unless others are given.
 const EPISODES: [usize; 3] = [200, 1000, 5000];
 const TEST_EPISODES: usize = 1000;
 /// Longest episodes, in steps.
@@ -57,18 +59,21 @@ struct Row {
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::read()?;
     let quick = arguments.quick;
+    let (sizes, files): (Vec<_>, Vec<_>) = arguments.words.iter().cloned().partition(|word| word.parse::<usize>().is_ok());
+    let sizes =
+        if sizes.is_empty() { EPISODES.to_vec() } else { sizes.iter().map(|size| size.parse()).collect::<Result<_, _>>()? };
     let mut manifest = json!({
-        "episodes": EPISODES, "test_episodes": TEST_EPISODES, "horizon": HORIZON, "first_seed": FIRST_SEED, "seeds": SEEDS,
-        "epsilons": EPSILONS, "files": arguments.words.iter().map(|file| stem(file)).collect::<Vec<_>>(), "quick": quick, "version": env!("CARGO_PKG_VERSION"),
+        "episodes": sizes, "test_episodes": TEST_EPISODES, "horizon": HORIZON, "first_seed": FIRST_SEED, "seeds": SEEDS,
+        "epsilons": EPSILONS, "files": files.iter().map(|file| stem(file)).collect::<Vec<_>>(), "quick": quick, "version": env!("CARGO_PKG_VERSION"),
     });
     let folder = std::env::temp_dir().join(format!("foretell-zoo-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
-    let systems = all_systems(&folder, &arguments.words)?;
+    let systems = all_systems(&folder, &files)?;
     let mut pieces = Pieces::open(&arguments, &manifest)?;
     let (started, mut rows) = (Instant::now(), Vec::new());
     for seed in FIRST_SEED..FIRST_SEED + if quick { 1 } else { SEEDS } {
         for (name, domain) in systems.iter().take(if quick { 3 } else { systems.len() }) {
-            let run = || cells(name, domain, seed, if quick { &EPISODES[..1] } else { &EPISODES });
+            let run = || cells(name, domain, seed, if quick { &sizes[..1] } else { &sizes });
             rows.extend(pieces.rows(&format!("{}-{seed}", name.replace([':', '/', '='], "-")), run)?);
             eprintln!("{name} seed {seed} done after {:.0} s", started.elapsed().as_secs_f64());
         }
@@ -193,7 +198,7 @@ fn table(rows: &[Row]) -> anyhow::Result<String> {
         "---|".repeat(12)
     )?;
     for chunk in systems_of(rows) {
-        for episodes in EPISODES {
+        for episodes in sizes_of(rows) {
             let cells: Vec<&Row> = rows.iter().filter(|row| row.system == chunk && row.episodes == episodes).collect();
             if cells.is_empty() {
                 continue;
@@ -220,6 +225,11 @@ fn table(rows: &[Row]) -> anyhow::Result<String> {
         }
     }
     Ok(text)
+}
+
+/// The sizes of logs of the rows, ascending.
+fn sizes_of(rows: &[Row]) -> BTreeSet<usize> {
+    rows.iter().map(|row| row.episodes).collect()
 }
 
 /// The systems of the rows, in order.
