@@ -516,7 +516,7 @@ fn logs_say_what_a_policy_would_earn() {
 #[test]
 fn an_agent_does_everything_from_nothing() {
     let folder = Folder::new();
-    let quick = ["--agent-rounds", "2", "--episodes", "150", "--test-episodes", "100"];
+    let quick = ["--agent-rounds", "2", "--episodes", "60", "--test-episodes", "100"];
     let report = parsed(&folder.ok(&[&["agent", "tiger", "-o", "policy.safetensors", "--json"], &quick[..]].concat()));
     let policies: Vec<&str> = report["policies"].as_array().unwrap().iter().map(|p| p["policy"].as_str().unwrap()).collect();
     let expected = [

@@ -1,6 +1,6 @@
 """Which sites of a flyway should be protected while the sea level, which is hidden, rises? (Adaptive migratory management.)
 
-First from 5000 random histories of 50 years, without a model of the birds; then adaptively, where each round of management is planned
+First from 2000 random histories of 50 years, without a model of the birds; then adaptively, where each round of management is planned
 from the data of all earlier rounds.
 """
 
@@ -8,7 +8,7 @@ import foretell as ft
 
 domain = ft.Domain("amm-cpsr")
 print(domain.story)
-logs = ft.sample(domain, episodes=5000, seed=1)
+logs = ft.sample(domain, episodes=2000, seed=1)
 random = logs.to_numpy()["reward"].sum() / len(logs)
 print(f"{logs}, {random:,.0f} birds over an episode")
 
@@ -16,7 +16,7 @@ model = ft.learn(logs, refine=True)
 policies = {
     "from random logs": ft.plan(model, logs),
     "wary of what was rarely tried": ft.plan(model, logs, pessimism=1),
-    "adaptively": ft.agent(domain, episodes=5000, seed=1).policy,
+    "adaptively": ft.agent(domain, episodes=2000, seed=1).policy,
 }
 for name, policy in policies.items():
     earned = ft.evaluate(policy, domain, episodes=2000)

@@ -158,14 +158,14 @@ def test_copies_of_filters_go_their_own_way(tiger):
 
 def test_an_agent_does_what_the_command_line_does(tmp_path):
     reported = subprocess.run(
-        [BINARY, "-q", "agent", "tiger", "--episodes", "300", "--agent-rounds", "2", "--seed", "3", "-o", "policy.safetensors", "--test-episodes", "1"],
+        [BINARY, "-q", "agent", "tiger", "--episodes", "100", "--agent-rounds", "2", "--seed", "3", "-o", "policy.safetensors", "--test-episodes", "1"],
         cwd=tmp_path, check=True, capture_output=True,
     )
     assert reported.stdout
-    trained = ft.agent("tiger", episodes=300, agent_rounds=2, seed=3)
+    trained = ft.agent("tiger", episodes=100, agent_rounds=2, seed=3)
     trained.policy.save(tmp_path / "python.safetensors")
     assert (tmp_path / "python.safetensors").read_bytes() == (tmp_path / "policy.safetensors").read_bytes()
-    assert len(trained.logs) == 300 and len(trained.promised) == 2
+    assert len(trained.logs) == 100 and len(trained.promised) == 2
     guided = ft.agent("tiger", policy=trained.policy, epsilon=0.0, episodes=20, agent_rounds=1, refine=False)
     assert guided.logs.to_numpy()["action"][0] == trained.logs.actions.index("listen")
 
