@@ -18,7 +18,10 @@ use crate::limits::NAME;
 #[inline(always)]
 pub(super) fn read_flag(table: &impl Table, column: Option<usize>) -> Result<bool, Problem> {
     let Some(column) = column else { return Ok(false) };
-    table.cell(column).mark().map_err(|problem| problem.of(&table.columns()[column]))
+    match table.number(column).flag() {
+        Ok(flag) => Ok(flag),
+        Err(_) => table.cell(column).mark().map_err(|problem| problem.of(&table.columns()[column])),
+    }
 }
 
 /// How the episode ends with this row, if its flags say so.

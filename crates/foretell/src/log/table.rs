@@ -16,6 +16,12 @@ pub(super) trait Table: Send {
     fn advance(&mut self) -> Result<Advance>;
     /// A cell of this row.
     fn cell(&self, column: usize) -> Cell<'_>;
+    /// The same where no name can stand: a number may then be written in another way than the name
+    /// that it would be.
+    #[inline(always)]
+    fn number(&self, column: usize) -> Cell<'_> {
+        self.cell(column)
+    }
     /// The location of this row.
     fn location(&self) -> Location;
     /// Whether a column has a type that can be read.
@@ -163,6 +169,19 @@ impl Error {
     /// A table has a header alone.
     pub(super) fn no_rows(file: &str) -> Error {
         Error::input(file, None, "it has columns but no rows", "leave the file out, or log at least one step")
+    }
+}
+
+/// Reads a number of a column, or of no column.
+#[inline(always)]
+pub(super) fn read_number<'t, R>(
+    table: &'t impl Table,
+    column: Option<usize>,
+    how: impl FnOnce(Cell<'t>) -> Result<R, Problem>,
+) -> Result<R, Problem> {
+    match column {
+        None => how(Cell::Absent),
+        Some(column) => how(table.number(column)).map_err(|problem| problem.of(&table.columns()[column])),
     }
 }
 
