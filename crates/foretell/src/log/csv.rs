@@ -89,7 +89,7 @@ impl Table for Csv {
     }
 
     #[inline(always)]
-    fn number(&self, column: usize) -> Cell<'_> {
+    fn raw(&self, column: usize) -> Cell<'_> {
         match self.text(column) {
             b"" => Cell::Empty,
             text => Cell::Text(text),

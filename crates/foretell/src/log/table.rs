@@ -16,10 +16,10 @@ pub(super) trait Table: Send {
     fn advance(&mut self) -> Result<Advance>;
     /// A cell of this row.
     fn cell(&self, column: usize) -> Cell<'_>;
-    /// The same where no name can stand: a number may then be written in another way than the name
-    /// that it would be.
+    /// The same as it stands in the file: cells are equal where these are. Enough for what is no name,
+    /// and to look up what was read before.
     #[inline(always)]
-    fn number(&self, column: usize) -> Cell<'_> {
+    fn raw(&self, column: usize) -> Cell<'_> {
         self.cell(column)
     }
     /// The location of this row.
@@ -172,16 +172,16 @@ impl Error {
     }
 }
 
-/// Reads a number of a column, or of no column.
+/// Reads what is no name of a column, or of no column.
 #[inline(always)]
-pub(super) fn read_number<'t, R>(
+pub(super) fn read_raw<'t, R>(
     table: &'t impl Table,
     column: Option<usize>,
     how: impl FnOnce(Cell<'t>) -> Result<R, Problem>,
 ) -> Result<R, Problem> {
     match column {
         None => how(Cell::Absent),
-        Some(column) => how(table.number(column)).map_err(|problem| problem.of(&table.columns()[column])),
+        Some(column) => how(table.raw(column)).map_err(|problem| problem.of(&table.columns()[column])),
     }
 }
 
