@@ -16,6 +16,8 @@ const FAULTS: usize = 6;
 const ERRORS: [i32; 6] = [28, 5, 122, 13, 30, INTERRUPTED];
 const INTERRUPTED: i32 = 4;
 const NO_SPACE: i32 = 28;
+/// Writes of a command whose writes are short: each takes time.
+const MOST_WRITES: usize = 1000;
 /// What commands with checkpoints are given too.
 const CHECKPOINT: &str = "--checkpoint checkpoint --checkpoint-every 0";
 const HAVE_CHECKPOINTS: [&str; 3] = ["learn", "refine", "agent"];
@@ -83,7 +85,7 @@ impl<'a> Writer<'a> {
     fn fault(&self, rng: &mut Rng) -> String {
         match rng.below(8) {
             0 => format!("full {} {NO_SPACE}", rng.below(self.bytes)),
-            1 => format!("short {} 0", 1 + rng.below(self.bytes)),
+            1 => format!("short {} 0", self.bytes / MOST_WRITES + 1 + rng.below(self.bytes)),
             _ => format!("call {} {}", 1 + rng.below(self.calls), ERRORS[rng.below(ERRORS.len())]),
         }
     }
