@@ -127,7 +127,10 @@ impl<'b> Deltas<'b> {
         deltas.n = deltas.number()?;
         deltas.first = deltas.integer()?;
         deltas.in_each = in_block.checked_div(deltas.blocks)?;
-        let is_sound = in_block % deltas.blocks == 0 && deltas.in_each > 0 && deltas.in_each % 32 == 0 && in_block % 128 == 0;
+        let is_sound = in_block.is_multiple_of(deltas.blocks)
+            && deltas.in_each > 0
+            && deltas.in_each.is_multiple_of(32)
+            && in_block.is_multiple_of(128);
         is_sound.then_some(deltas)
     }
 

@@ -31,8 +31,8 @@ pub(super) fn batches(
 ) -> Result<ParquetRecordBatchReader> {
     let (metadata, schema) = (of.metadata().clone(), of.parquet_schema());
     let mask = ProjectionMask::roots(schema, columns.iter().copied());
-    let wanted = (0..schema.num_columns()).filter(|&leaf| mask.leaf_included(leaf));
-    wanted.map(|leaf| check_type(&schema.column(leaf))).collect::<Result<()>>()?;
+    let mut wanted = (0..schema.num_columns()).filter(|&leaf| mask.leaf_included(leaf));
+    wanted.try_for_each(|leaf| check_type(&schema.column(leaf)))?;
     let levels = parquet_to_arrow_field_levels(schema, mask, Some(of.schema().fields()))?;
     ParquetRecordBatchReader::try_new_with_row_groups(&levels, &Groups { source, metadata }, rows, None)
 }
