@@ -3,6 +3,7 @@
 mod cli;
 mod diagnose;
 mod failures;
+mod faults;
 mod kill;
 mod many_files;
 mod outputs;

@@ -6,16 +6,16 @@ use std::process::Child;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::support::{Folder, SMALL};
+use crate::support::{Folder, SMALL, asked};
 use foretell::{Rng, Seed};
 use serde_json::Value;
 
-/// How often a command is killed.
+/// How often a command is killed; `FORETELL_KILLS` asks for more.
 const KILLS: usize = 20;
-/// Runs after which it makes no progress.
-const MOST_RUNS: usize = 10 * KILLS;
+/// Runs for each kill, after which it makes no progress.
+const MOST_RUNS: usize = 10;
 const CHECKPOINT: [&str; 4] = ["--checkpoint", "checkpoint", "--checkpoint-every", "0"];
-const OLD: &[u8] = b"what was there before";
+pub const OLD: &[u8] = b"what was there before";
 
 /// A command that writes a file and a report as JSON, and what comes of it where it is left alone.
 struct Work<'a> {
@@ -39,10 +39,11 @@ impl<'a> Work<'a> {
     /// Kills it again and again, at moments up to that when it would have ended, and lets it go on.
     fn survives_being_killed(&self, mut rng: Rng) {
         let (mut killed, mut resumed) = (0, 0);
+        let kills = asked("FORETELL_KILLS", KILLS);
         self.begin(0);
-        for run in 0..MOST_RUNS {
+        for run in 0..MOST_RUNS * kills {
             // After enough kills it may end, however slow the machine has become.
-            let after = self.takes.mul_f64(if killed < KILLS { rng.uniform() } else { 100.0 });
+            let after = self.takes.mul_f64(if killed < kills { rng.uniform() } else { 100.0 });
             let child = self.folder.spawn(&[&self.command, &CHECKPOINT[..]].concat());
             let ran = self.watch(child, after).wait_with_output().unwrap();
             let said = String::from_utf8(ran.stderr).unwrap();
@@ -52,7 +53,8 @@ impl<'a> Work<'a> {
                 Some(code) => {
                     assert_eq!(code, 0, "{said}");
                     self.check_result(&ran.stdout);
-                    if killed >= KILLS {
+                    if killed >= kills {
+                        eprintln!("{killed} kills, {resumed} resumed: {}", self.command.join(" "));
                         assert!(resumed > 0, "it always began anew");
                         return;
                     }
@@ -60,7 +62,7 @@ impl<'a> Work<'a> {
                 }
             }
         }
-        panic!("killed {killed} times, it did not end in {MOST_RUNS} runs");
+        panic!("killed {killed} times, it did not end");
     }
 
     /// Every other time an old file is where the new one is to be.
@@ -178,7 +180,7 @@ fn a_checkpoint_of_other_work_is_refused_and_stays() {
 }
 
 /// Commands that are killed without a checkpoint, and what they write.
-const WRITERS: [(&str, &str); 7] = [
+pub const WRITERS: [(&str, &str); 7] = [
     ("sample tiger --episodes 3000 --seed 5 -o OUT", "OUT.csv"),
     ("learn walks.csv --mix 0 --rank 8 --test-dim 64 --history-dim 64 -o OUT", "OUT.safetensors"),
     ("update OUT heldout.csv -o OUT", "kept.safetensors"),
@@ -187,16 +189,22 @@ const WRITERS: [(&str, &str); 7] = [
     ("plan model.safetensors walks.csv --rounds 3 --trees 4 -o OUT", "OUT.safetensors"),
     ("agent tiger --episodes 10 --rounds 2 --test-episodes 10 -o OUT", "OUT.safetensors"),
 ];
-/// How often each is killed; FORETELL_KILLS asks for more.
+/// How often each is killed; `FORETELL_KILLS` asks for more.
 const FEW_KILLS: usize = 4;
 
-#[test]
-fn an_output_is_whole_or_old_whenever_its_command_is_killed() {
-    let kills = std::env::var("FORETELL_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(FEW_KILLS);
+/// What the commands need.
+pub fn with_moments() -> Folder {
     let folder = Folder::with_model();
     for (logs, model) in [("walks.csv", "kept.safetensors"), ("heldout.csv", "other.safetensors")] {
         folder.ok(&[&["learn", logs, "-o", model, "--keep-moments=exact"], &SMALL[..]].concat());
     }
+    folder
+}
+
+#[test]
+fn an_output_is_whole_or_old_whenever_its_command_is_killed() {
+    let kills = asked("FORETELL_KILLS", FEW_KILLS);
+    let folder = with_moments();
     let mut rng = Seed(11).rng();
     for (line, name) in WRITERS {
         let is_in_place = folder.path(name).exists();
@@ -224,6 +232,7 @@ fn an_output_is_whole_or_old_whenever_its_command_is_killed() {
         assert!(folder.read(name) == new, "{line}");
         let left: Vec<String> = folder.names().into_iter().filter(|file| file.ends_with(".tmp")).collect();
         assert_eq!(left, [""; 0], "{line} left something");
+        eprintln!("{killed} kills: {line}");
         if is_in_place {
             folder.write(name, &old);
         } else {

@@ -25,6 +25,10 @@ pub const UNPACKED: u64 = 1 << 26;
 /// See [`UNPACKED`].
 pub const RATIO: u64 = 500;
 
+/// Bytes that a page of Parquet may always unpack to, however many columns are read. Writers end a
+/// page after a megabyte.
+pub const PAGE: u64 = 1 << 21;
+
 /// The largest magnitude of a reward: squares of weighted rewards and their sums are finite.
 pub const REWARD: f64 = 1e50;
 

@@ -7,15 +7,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use arrow_array::{ArrayRef, RecordBatch, StringArray};
+use arrow_array::builder::{ListBuilder, StringBuilder};
+use arrow_array::{ArrayRef, FixedSizeBinaryArray, RecordBatch, StringArray};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use foretell::limits::{COLUMNS, LINE, NAME, RATIO, REWARD, UNPACKED};
 use foretell::log::Notes;
 use foretell::{Alphabet, Logs, OnBadEpisode, ReadOptions, Result};
 use parquet::arrow::ArrowWriter;
-use parquet::basic::{Compression as Packed, ZstdLevel};
-use parquet::file::properties::WriterProperties;
+use parquet::basic::{Compression as Packed, Encoding, ZstdLevel};
+use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder, WriterVersion};
 
 fn read(path: &Path) -> Result<(usize, Notes)> {
     let mut reader = Logs::files([path], ReadOptions::default()).open(Alphabet::default())?;
@@ -94,28 +95,124 @@ fn a_packed_file_unpacks_to_no_more_than_its_size_explains() {
     assert!(said.contains("bytes unpack to more than") && said.contains("unpack it, and give the unpacked file"), "{said}");
 }
 
-fn parquet(path: &Path, observations: Vec<String>) {
+fn packed() -> WriterPropertiesBuilder {
+    WriterProperties::builder().set_compression(Packed::ZSTD(ZstdLevel::try_new(3).unwrap()))
+}
+
+/// A table of that observations, a number of times.
+fn parquet(path: &Path, observations: ArrayRef, times: usize, properties: WriterPropertiesBuilder) {
     let actions: ArrayRef = Arc::new(StringArray::from(vec!["N"; observations.len()]));
-    let observations: ArrayRef = Arc::new(StringArray::from(observations));
-    let batch = RecordBatch::try_from_iter([("action", actions), ("observation", observations)]).unwrap();
-    let packed = Packed::ZSTD(ZstdLevel::try_new(3).unwrap());
-    let properties = WriterProperties::builder().set_compression(packed).build();
-    let mut writer = ArrowWriter::try_new(File::create(path).unwrap(), batch.schema(), Some(properties)).unwrap();
-    writer.write(&batch).unwrap();
+    let batch =
+        RecordBatch::try_from_iter_with_nullable([("action", actions, false), ("observation", observations, true)]).unwrap();
+    let mut writer = ArrowWriter::try_new(File::create(path).unwrap(), batch.schema(), Some(properties.build())).unwrap();
+    (0..times).for_each(|_| writer.write(&batch).unwrap());
     writer.close().unwrap();
+}
+
+/// What is said of such a table.
+fn refused_parquet(observations: ArrayRef, times: usize, properties: WriterPropertiesBuilder) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("walks.parquet");
+    parquet(&path, observations, times, properties);
+    assert!(fs::metadata(&path).unwrap().len() < 1 << 18);
+    read(&path).unwrap_err().to_string()
 }
 
 #[test]
 fn a_name_in_parquet_has_a_limit_before_it_is_in_memory() {
+    let names = |names: [String; 2]| Arc::new(StringArray::from(names.to_vec()));
+    let plain = || packed().set_dictionary_enabled(false);
+    let said = refused_parquet(names(["x".into(), "y".repeat(NAME + 1)]), 1, plain());
+    assert!(said.contains("row 2: observation is a name of 65537 bytes"), "{said}");
+    let said = refused_parquet(names(["x".into(), "z".repeat(UNPACKED as usize + (1 << 20))]), 1, plain());
+    assert!(said.contains("walks.parquet: its ") && said.contains("unpack to more than 67108864"), "{said}");
+    // A dictionary, or a prefix of other strings, would be repeated in every row.
+    let said = refused_parquet(names(["x".into(), "y".repeat(NAME + 1)]), 1, packed());
+    assert!(said.contains("a page has a name of 65537 bytes, of which there can be 65536"), "{said}");
+    let shared = names(["y".repeat(NAME / 2), "y".repeat(NAME + 1)]);
+    let said = refused_parquet(shared, 1, plain().set_encoding(Encoding::DELTA_BYTE_ARRAY));
+    assert!(said.contains("a page has a name of 65537 bytes, of which there can be 65536"), "{said}");
+}
+
+#[test]
+fn a_page_of_parquet_is_no_larger_than_its_size_explains() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("walks.parquet");
-    parquet(&path, vec!["x".into(), "y".repeat(NAME + 1)]);
-    let said = read(&path).unwrap_err().to_string();
-    assert!(said.contains("row 2: observation is a name of 65537 bytes"), "{said}");
-    parquet(&path, vec!["z".repeat(UNPACKED as usize + (1 << 20))]);
-    assert!(fs::metadata(&path).unwrap().len() < 1 << 17);
-    let said = read(&path).unwrap_err().to_string();
-    assert!(said.contains("walks.parquet: its ") && said.contains("unpack to more than 67108864"), "{said}");
+    let names = Arc::new(StringArray::from(vec!["y".repeat(60_000); 40]));
+    parquet(&path, names, 1, packed().set_dictionary_enabled(false));
+    assert_eq!(read(&path).unwrap().0, 40);
+    // The header of a page: its type, and its size in four bytes, of which the last is the largest.
+    let mut file = fs::read(&path).unwrap();
+    let is_header = |at: &[u8]| matches!(at, [0x15, 0, 0x15, 128..=255, 128..=255, 128..=255, 0..=127, 0x15]);
+    let header = file.windows(8).position(is_header).unwrap();
+    file[header + 6] = 0x7f;
+    let said = refused("larger.parquet", &file);
+    assert!(said.contains("larger.parquet: its ") && said.contains(" bytes unpack to more than 16777216"), "{said}");
+    // A number of more bytes than any has.
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/crashes/parquet/page-size");
+    let schema = Arc::new(serde_json::from_str(r#"{"observation": "action_tion"}"#).unwrap());
+    let mut reader = Logs::files([path], ReadOptions { schema, ..ReadOptions::default() }).open(Alphabet::default()).unwrap();
+    let said = reader.next().unwrap().unwrap_err().to_string();
+    assert!(said.contains("the Parquet file is broken") && said.contains("it has a number without an end"), "{said}");
+}
+
+/// A list of booleans takes no bytes, however many it says that it has.
+#[test]
+fn a_list_in_parquet_takes_time_in_proportion() {
+    let file = include_bytes!("../../../fuzz/corpus/parquet/seed-0");
+    let (rest, size) = file.split_at(file.len() - 8);
+    let size = u32::from_le_bytes(*size.first_chunk().unwrap()) as usize;
+    let (rest, footer) = rest.split_at(rest.len() - size);
+    // A field that nobody knows, with 2^31 - 1 booleans, in place of the end.
+    let longer = [&footer[..size - 1], &[0xf9, 0xf1, 0xff, 0xff, 0xff, 0xff, 7, 0]].concat();
+    let size = (longer.len() as u32).to_le_bytes();
+    let started = Instant::now();
+    let said = refused("list.parquet", &[rest, &longer, &size, b"PAR1"].concat());
+    assert!(said.contains("the Parquet file is broken (it has a list of booleans)"), "{said}");
+    assert!(started.elapsed().as_secs() < 2, "{:?}", started.elapsed());
+}
+
+#[test]
+fn rows_that_take_no_bytes_have_a_limit() {
+    let said = refused_parquet(Arc::new(StringArray::from(vec!["x"; 1 << 20])), 9, packed());
+    assert!(said.contains("unpack to more than 67108864"), "{said}");
+}
+
+#[test]
+fn values_of_fixed_length_have_a_limit() {
+    let values = FixedSizeBinaryArray::try_from_iter([[b'x'; 5000]].into_iter()).unwrap();
+    let said = refused_parquet(Arc::new(values), 1, packed());
+    assert!(said.contains("a page has values of 5000 bytes each"), "{said}");
+}
+
+#[test]
+fn every_encoding_of_strings_is_read() {
+    let words = (0..5000).map(|i| (i % 7 > 0).then(|| format!("{}{}", "left".repeat(i % 3), i * i % 900)));
+    let text: ArrayRef = Arc::new(words.clone().collect::<StringArray>());
+    let mut lists = ListBuilder::new(StringBuilder::new());
+    words.clone().for_each(|word| lists.append_value([word.or(Some("none".into())), Some("b".into())]));
+    let lists: ArrayRef = Arc::new(lists.finish());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("walks.parquet");
+    for observations in [text, lists] {
+        let mut all = Vec::new();
+        for encoding in [None, Some(Encoding::PLAIN), Some(Encoding::DELTA_LENGTH_BYTE_ARRAY), Some(Encoding::DELTA_BYTE_ARRAY)] {
+            for version in [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0] {
+                let properties =
+                    packed().set_writer_version(version).set_data_page_row_count_limit(700).set_write_batch_size(100);
+                let properties = match encoding {
+                    Some(encoding) => properties.set_dictionary_enabled(false).set_encoding(encoding),
+                    None => properties,
+                };
+                parquet(&path, observations.clone(), 2, properties);
+                let mut reader = Logs::files([&path], ReadOptions::default()).open(Alphabet::default()).unwrap();
+                let episodes: Vec<_> = reader.by_ref().map(|z| z.unwrap().steps).collect();
+                all.push((episodes, reader.alphabet().clone()));
+            }
+        }
+        assert_eq!(all[0].0.iter().map(Vec::len).sum::<usize>(), 10_000);
+        assert!(all.windows(2).all(|pair| pair[0] == pair[1]));
+    }
 }
 
 #[test]

@@ -22,6 +22,11 @@ pub fn learn(folder: &Folder, flags: &[&str]) -> Value {
     parsed(&folder.ok(&[&["learn", "walks.csv", "-o", "other.safetensors", "--json"], &SMALL[..], flags].concat()))
 }
 
+/// A number that a variable of the environment asks for, in place of a smaller one.
+pub fn asked(variable: &str, otherwise: usize) -> usize {
+    std::env::var(variable).ok().and_then(|n| n.parse().ok()).unwrap_or(otherwise)
+}
+
 /// What a command left behind.
 pub struct Ran {
     pub code: i32,
@@ -75,8 +80,14 @@ impl Folder {
 
     /// Starts `foretell`.
     pub fn spawn(&self, args: &[&str]) -> Child {
+        self.spawn_with(args, &[])
+    }
+
+    /// Starts `foretell` with some variables of the environment.
+    pub fn spawn_with(&self, args: &[&str], variables: &[(&str, &str)]) -> Child {
         Command::new(env!("CARGO_BIN_EXE_foretell"))
             .args(args)
+            .envs(variables.iter().copied())
             .current_dir(self.0.path())
             .env("TMPDIR", self.0.path())
             .stdin(Stdio::piped())

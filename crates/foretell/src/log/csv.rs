@@ -40,6 +40,28 @@ impl Csv {
     }
 }
 
+impl Csv {
+    #[inline(always)]
+    fn text(&self, column: usize) -> &[u8] {
+        let text = self.records.field(column);
+        if self.spaced { text.trim_ascii() } else { text }
+    }
+
+    /// What is wrong with a row of more or fewer cells than there are columns.
+    #[cold]
+    fn other_width(&self) -> Problem {
+        let problem = format!("{} cells in a table of {} columns", self.records.len(), self.columns.len());
+        let remedy = match self.columns.len() {
+            1 => HEADER.to_string(),
+            n if self.records.len() == n + 1 => {
+                "quote cells that contain the delimiter; if rows begin with a name or a number, name that column too".into()
+            }
+            _ => "quote cells that contain the delimiter, and give every row a cell per column".into(),
+        };
+        Problem::new(problem, remedy)
+    }
+}
+
 /// What the first line must be.
 pub(super) const HEADER: &str = "the first line must name the columns, with commas, semicolons, tabs or | between them";
 
@@ -52,18 +74,7 @@ impl Table for Csv {
     fn advance(&mut self) -> Result<Advance> {
         Ok(match self.records.advance()? {
             Record::Fields if self.records.len() == self.columns.len() => Advance::Row,
-            Record::Fields => {
-                let problem = format!("{} cells in a table of {} columns", self.records.len(), self.columns.len());
-                let remedy = match self.columns.len() {
-                    1 => HEADER.to_string(),
-                    n if self.records.len() == n + 1 => {
-                        "quote cells that contain the delimiter; if rows begin with a name or a number, name that column too"
-                            .into()
-                    }
-                    _ => "quote cells that contain the delimiter, and give every row a cell per column".into(),
-                };
-                Advance::Malformed(Problem::new(problem, remedy))
-            }
+            Record::Fields => Advance::Malformed(self.other_width()),
             Record::Malformed(problem) => Advance::Malformed(problem),
             Record::End => Advance::End,
         })
@@ -71,10 +82,17 @@ impl Table for Csv {
 
     #[inline(always)]
     fn cell(&self, column: usize) -> Cell<'_> {
-        let text = self.records.field(column);
-        match if self.spaced { text.trim_ascii() } else { text } {
+        match self.text(column) {
             b"" => Cell::Empty,
             text => Cell::Text(plain_number(unguarded(text))),
+        }
+    }
+
+    #[inline(always)]
+    fn raw(&self, column: usize) -> Cell<'_> {
+        match self.text(column) {
+            b"" => Cell::Empty,
+            text => Cell::Text(text),
         }
     }
 

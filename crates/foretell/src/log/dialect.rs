@@ -62,7 +62,12 @@ pub(super) fn plain_number(text: &[u8]) -> &[u8] {
 
 #[inline(never)]
 fn without_zeros(text: &[u8]) -> &[u8] {
-    let Some(point) = text.iter().position(|&byte| byte == b'.') else { return text };
+    // Mostly there is one zero, and nothing to be found.
+    let point = match text {
+        [.., b'.', _] => Some(text.len() - 2),
+        _ => text.iter().position(|&byte| byte == b'.'),
+    };
+    let Some(point) = point else { return text };
     let (whole, zeros) = (&text[..point], &text[point + 1..]);
     let digits = whole.strip_prefix(b"-").unwrap_or(whole);
     let is_number = match digits {

@@ -10,7 +10,7 @@ use super::notes::Notes;
 use super::row::{RowReader, Seen, read_end, read_flag};
 use super::schema::Schema;
 use super::shift::{self, Convention};
-use super::table::{Advance, LocatedProblem, Table, read};
+use super::table::{Advance, LocatedProblem, Table, read, read_raw};
 use super::{OnBadEpisode, ReadOptions};
 use crate::data::{About, ActionObservation, Alphabet, End, Observation, Trajectory};
 use crate::error::{Error, Result};
@@ -248,9 +248,9 @@ impl<T: Table> Episodes<T> {
         };
         let reward = reader.reward(table, columns.reward, &self.schema)?;
         if columns.probability.is_some() {
-            partial.action_probabilities.push(read(table, columns.probability, Cell::probability)?);
+            partial.action_probabilities.push(read_raw(table, columns.probability, Cell::probability)?);
         } else if columns.log_probability.is_some() {
-            partial.action_probabilities.push(read(table, columns.log_probability, Cell::log_probability)?);
+            partial.action_probabilities.push(read_raw(table, columns.log_probability, Cell::log_probability)?);
         }
         if let Some(available) = &columns.available {
             let available = reader.available(table, available, action, context)?;

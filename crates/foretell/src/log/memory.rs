@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::episodes::{ReadState, Source};
 use crate::data::{About, Action, ActionObservation, Alphabet, End, Trajectory, Translation};
 use crate::error::{Error, Result};
+use crate::limits::{PROBABILITY, REWARD};
 
 /// Trajectories, and how their indices translate into the reader's alphabet.
 pub(super) struct Memory {
@@ -30,12 +31,6 @@ impl Memory {
         }
         if !action_probabilities.is_empty() && action_probabilities.len() != steps.len() {
             return Err(format!("{} action probabilities for {} steps", action_probabilities.len(), steps.len()));
-        }
-        if let Some(r) = rewards.iter().flatten().find(|r| !r.is_finite()) {
-            return Err(format!("reward {r}"));
-        }
-        if let Some(p) = action_probabilities.iter().find(|p| !(**p > 0.0 && **p <= 1.0)) {
-            return Err(format!("action probability {p}, which is not in (0, 1]"));
         }
         let translate = |(t, &step): (usize, &ActionObservation)| {
             let ActionObservation { action, observation } = step;
@@ -78,15 +73,53 @@ impl Memory {
     }
 }
 
+/// Refuses numbers that readers of files refuse.
+fn check_numbers(trajectory: &Trajectory) -> Result<(), String> {
+    if let Some(r) = trajectory.rewards.iter().flatten().find(|r| !(-REWARD..=REWARD).contains(*r)) {
+        return Err(format!("reward {r:e}, which is not within ±{REWARD:e}"));
+    }
+    match trajectory.action_probabilities.iter().find(|p| !(PROBABILITY..=1.0).contains(*p)) {
+        Some(p) => Err(format!("action probability {p:e}, which is not within {PROBABILITY:e} and 1")),
+        None => Ok(()),
+    }
+}
+
 impl Source for Memory {
     fn next(&mut self, _: &mut ReadState) -> Result<Option<Trajectory>> {
         let Some(trajectory) = self.trajectories.get(self.next) else { return Ok(None) };
+        let number = self.next;
         self.next += 1;
-        self.translate(trajectory).map(Some).map_err(|problem| {
-            Error::data(
-                format!("trajectory {} in memory has {problem}", self.next - 1),
-                "build its steps with the alphabet that is given with it",
-            )
-        })
+        let failed = |remedy| move |problem| Error::data(format!("trajectory {number} in memory has {problem}"), remedy);
+        check_numbers(trajectory).map_err(failed("give rewards in another unit, and probabilities of the actions taken"))?;
+        self.translate(trajectory).map(Some).map_err(failed("build its steps with the alphabet that is given with it"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::Logs;
+
+    #[test]
+    fn numbers_that_overflow_are_refused_in_memory_too() {
+        let mut alphabet = Alphabet::default();
+        alphabet.intern_action("open");
+        alphabet.intern_observation("creak");
+        let read = |reward: f64, p: f64| {
+            let (steps, end) = (vec![ActionObservation::new(0, 0)], End::Truncated);
+            let z =
+                Trajectory { steps, rewards: vec![Some(reward)], action_probabilities: vec![p], end, about: About::default() };
+            Logs::memory(alphabet.clone(), vec![z]).open(Alphabet::default()).unwrap().next().unwrap()
+        };
+        assert!(read(-1e50, 1e-50).is_ok());
+        for (reward, p, problem) in [
+            (2e50, 1.0, "trajectory 0 in memory has reward 2e50, which is not within ±1e50; give rewards in another unit"),
+            (f64::NAN, 1.0, "reward NaN"),
+            (0.0, 1e-51, "action probability 1e-51, which is not within 1e-50 and 1"),
+            (0.0, 0.0, "action probability 0e0"),
+        ] {
+            let said = read(reward, p).unwrap_err().to_string();
+            assert!(said.contains(problem), "{said}");
+        }
     }
 }

@@ -29,6 +29,16 @@ mod jsonl;
 #[cfg(feature = "parquet")]
 mod batches;
 #[cfg(feature = "parquet")]
+mod thrift;
+#[cfg(feature = "parquet")]
+mod footer;
+#[cfg(feature = "parquet")]
+mod page_header;
+#[cfg(feature = "parquet")]
+mod page_values;
+#[cfg(feature = "parquet")]
+mod pages;
+#[cfg(feature = "parquet")]
 mod parquet;
 mod parse_cache;
 mod symbols;

@@ -2,16 +2,17 @@
 
 use std::cell;
 use std::panic::{self, AssertUnwindSafe};
+use std::sync::Arc;
 
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReader};
 
 use super::batches::{Cells, is_readable};
 use super::cell::Cell;
+use super::footer::check_footer;
+use super::pages::{self, Source, most_unpacked};
 use super::table::{Advance, Location, Table, check_columns};
 use super::watched::{Stop, Watched};
 use crate::error::{Error, Result};
-use crate::limits::{RATIO, UNPACKED};
 
 /// A Parquet file, read batch by batch.
 pub(super) struct Parquet {
@@ -19,7 +20,7 @@ pub(super) struct Parquet {
     file: Watched,
     metadata: ArrowReaderMetadata,
     columns: Vec<String>,
-    batches: Option<ParquetRecordBatchReader>,
+    batches: Option<(Arc<Source>, ParquetRecordBatchReader)>,
     /// For each column, its index among those that are read.
     slots: Vec<Option<usize>>,
     cells: Vec<Cells>,
@@ -30,10 +31,12 @@ pub(super) struct Parquet {
 }
 
 const BATCH: usize = 1 << 12; // rows; a batch of the columns that are read fits the cache
+const ROW: u64 = 8; // bytes that a row takes at least, unpacked: the keys of an action and an observation
 
 impl Parquet {
     /// Reads the schema.
     pub fn open(name: String, file: Watched) -> Result<Parquet> {
+        guard(&name, || check_footer(file.file(), file.len()))?;
         let metadata = guard(&name, || ArrowReaderMetadata::load(file.file(), Default::default()))?;
         if !has_sound_offsets(&metadata) {
             return Err(broken(&name, &"a column begins or ends before the file"));
@@ -49,17 +52,29 @@ impl Parquet {
     fn next_batch(&mut self) -> Result<bool> {
         self.before += self.len as u64;
         (self.len, self.row) = (0, 0);
-        let Some(batches) = &mut self.batches else { return Ok(false) };
+        let Some((source, batches)) = &mut self.batches else { return Ok(false) };
         let batch = guard(&self.name, || batches.next().transpose());
         // Of a file that changed it says more than what came of that.
         self.file.check().map_err(|error| failed(&self.name, error))?;
+        if let Some(stop) = source.refused() {
+            return Err(stop.of(self.name.clone()));
+        }
         let Some(batch) = batch? else { return Ok(false) };
         self.len = batch.num_rows();
+        self.check_rows().map_err(|stop| stop.of(self.name.clone()))?;
         self.cells.clear();
         let schema = batch.schema();
         let cells = schema.fields().iter().zip(batch.columns()).map(|(field, array)| Cells::of(field.name(), array, &self.name));
         self.cells = guarded(|| cells.collect::<Result<_>>()).unwrap_or_else(|| Err(broken(&self.name, &CONTRADICTS)))?;
         Ok(true)
+    }
+
+    /// Refuses more rows than the size of the file explains: a column that repeats a value takes no
+    /// bytes, but each of its steps takes memory.
+    fn check_rows(&self) -> Result<(), Stop> {
+        let (packed, rows) = (self.file.len(), self.before + self.len as u64);
+        let to = most_unpacked(packed);
+        if rows.saturating_mul(ROW) > to { Err(Stop::Unpacks { packed, to }) } else { Ok(()) }
     }
 }
 
@@ -75,10 +90,9 @@ impl Table for Parquet {
             self.slots[column] = Some(slot);
         }
         let file = self.file.file().try_clone().map_err(Error::io("read", &self.name))?;
-        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone());
-        let mask = ProjectionMask::roots(builder.parquet_schema(), wanted);
-        let batches = guard(&self.name, || builder.with_projection(mask).with_batch_size(BATCH).build())?;
-        self.batches = Some(batches);
+        let source = Arc::new(Source::new(file, self.file.len(), wanted.len()));
+        let batches = guard(&self.name, || pages::batches(source.clone(), &self.metadata, &wanted, BATCH))?;
+        self.batches = Some((source, batches));
         Ok(())
     }
 
@@ -165,9 +179,9 @@ fn check_unpacked(metadata: &ArrowReaderMetadata) -> Result<(), Stop> {
     let groups = metadata.metadata().row_groups().iter().flat_map(|group| group.columns());
     for column in groups {
         let (packed, unpacked) = (column.compressed_size() as u64, column.uncompressed_size().max(0) as u64);
-        let most = UNPACKED.max(packed.saturating_mul(RATIO));
-        if unpacked > most {
-            return Err(Stop::Unpacks { packed, to: most });
+        let to = most_unpacked(packed);
+        if unpacked > to {
+            return Err(Stop::Unpacks { packed, to });
         }
     }
     Ok(())

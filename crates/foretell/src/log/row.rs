@@ -18,7 +18,10 @@ use crate::limits::NAME;
 #[inline(always)]
 pub(super) fn read_flag(table: &impl Table, column: Option<usize>) -> Result<bool, Problem> {
     let Some(column) = column else { return Ok(false) };
-    table.cell(column).mark().map_err(|problem| problem.of(&table.columns()[column]))
+    match table.raw(column).flag() {
+        Ok(flag) => Ok(flag),
+        Err(_) => table.cell(column).mark().map_err(|problem| problem.of(&table.columns()[column])),
+    }
 }
 
 /// How the episode ends with this row, if its flags say so.
@@ -76,11 +79,11 @@ impl RowReader {
             None => Parsed::Temporary(alphabet.actions().len() as u32 + fresh.intern_action(name).0),
         };
         if let (Symbols::In(column), None) = (from, elapsed) {
-            let read = |cell: Cell<'_>| match is_missing(cell, schema) {
-                true => Err(missing_action(cell)),
-                false => Ok(intern(cell.name(scratch)?)),
+            let read = |_: Cell<'_>| match table.cell(*column) {
+                cell if is_missing(cell, schema) => Err(missing_action(cell)),
+                cell => Ok(intern(cell.name(scratch)?)),
             };
-            return match actions.get(table.cell(*column), read) {
+            return match actions.get(table.raw(*column), read) {
                 Ok(action) => Ok(Action(action)),
                 Err(problem) => Err(problem.of(&table.columns()[*column])),
             };
@@ -114,11 +117,11 @@ impl RowReader {
         let (alphabet, schema) = context;
         let RowReader { fresh, scratch, observations, .. } = self;
         if let (Symbols::In(column), None | Some(End::Truncated)) = (from, end) {
-            let read = |cell: Cell<'_>| match is_missing(cell, schema) {
-                true => Ok(Parsed::Cacheable(MISSING)),
-                false => Ok(intern(cell.name(scratch)?, end, alphabet, fresh)),
+            let read = |_: Cell<'_>| match table.cell(*column) {
+                cell if is_missing(cell, schema) => Ok(Parsed::Cacheable(MISSING)),
+                cell => Ok(intern(cell.name(scratch)?, end, alphabet, fresh)),
             };
-            return match observations.get(table.cell(*column), read) {
+            return match observations.get(table.raw(*column), read) {
                 Ok(MISSING) => Ok(Seen::Missing(None)),
                 Ok(observation) => Ok(Seen::Symbol(Observation(observation))),
                 Err(problem) => Err(problem.of(&table.columns()[*column])),
@@ -222,11 +225,11 @@ impl RowReader {
     #[inline(always)]
     pub fn reward(&mut self, table: &impl Table, column: Option<usize>, schema: &Schema) -> Result<Option<f64>, Problem> {
         let Some(column) = column else { return Ok(None) };
-        let read = |cell: Cell<'_>| match is_missing(cell, schema) {
-            true => Ok(Parsed::Cacheable(None)),
-            false => cell.reward().map(Parsed::Cacheable),
+        let read = |_: Cell<'_>| match table.cell(column) {
+            cell if is_missing(cell, schema) => Ok(Parsed::Cacheable(None)),
+            cell => cell.reward().map(Parsed::Cacheable),
         };
-        match self.rewards.get(table.cell(column), read) {
+        match self.rewards.get(table.raw(column), read) {
             Ok(reward) => Ok(reward),
             Err(problem) => Err(problem.of(&table.columns()[column])),
         }

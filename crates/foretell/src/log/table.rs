@@ -16,6 +16,12 @@ pub(super) trait Table: Send {
     fn advance(&mut self) -> Result<Advance>;
     /// A cell of this row.
     fn cell(&self, column: usize) -> Cell<'_>;
+    /// The same as it stands in the file: cells are equal where these are. Enough for what is no name,
+    /// and to look up what was read before.
+    #[inline(always)]
+    fn raw(&self, column: usize) -> Cell<'_> {
+        self.cell(column)
+    }
     /// The location of this row.
     fn location(&self) -> Location;
     /// Whether a column has a type that can be read.
@@ -163,6 +169,19 @@ impl Error {
     /// A table has a header alone.
     pub(super) fn no_rows(file: &str) -> Error {
         Error::input(file, None, "it has columns but no rows", "leave the file out, or log at least one step")
+    }
+}
+
+/// Reads what is no name of a column, or of no column.
+#[inline(always)]
+pub(super) fn read_raw<'t, R>(
+    table: &'t impl Table,
+    column: Option<usize>,
+    how: impl FnOnce(Cell<'t>) -> Result<R, Problem>,
+) -> Result<R, Problem> {
+    match column {
+        None => how(Cell::Absent),
+        Some(column) => how(table.raw(column)).map_err(|problem| problem.of(&table.columns()[column])),
     }
 }
 

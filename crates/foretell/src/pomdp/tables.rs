@@ -209,7 +209,10 @@ fn normalised(mut row: Row, width: usize) -> Result<Row, String> {
         // Rounded, so that 0.1 + 0.2 does not read 0.30000000000000004.
         return Err(format!("sum to {}", (sum * 1e9).round() / 1e9));
     }
-    row.iter_mut().for_each(|(_, p)| *p /= sum);
+    // What was normalised before stays as it is: a file that is read and written again is the same.
+    if (sum - 1.0).abs() > row.len() as f64 * f64::EPSILON {
+        row.iter_mut().for_each(|(_, p)| *p /= sum);
+    }
     Ok(row)
 }
 
