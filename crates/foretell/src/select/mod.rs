@@ -4,7 +4,8 @@
 //! 1. Steps are held out: whole episodes where there are many, pieces of few long ones; several
 //!    times in turn where logs are small.
 //! 2. The cheapest predictors come first: n-grams, linear models of all ranks from one
-//!    decomposition, then POMDPs by EM and recurrent networks, as far as the effort allows.
+//!    decomposition, then POMDPs by EM and recurrent networks, as far as the effort allows; and POMDPs
+//!    that begin with a network's states, where it predicts as well.
 //! 3. The result is the mixture of them that predicts the held-out steps best ([`Mixture`]).
 //! 4. If rewards are not determined by action and observation, all of this is done again with
 //!    rewards as part of observations, and the better of the two is kept.
