@@ -10,7 +10,7 @@ use crate::support::{Folder, Ran, asked};
 use foretell::{Rng, Seed};
 
 /// How many faults each command meets; `FORETELL_FAULTS` asks for more.
-const FAULTS: usize = 2;
+const FAULTS: usize = 1;
 /// Errors of a call: no space, no input or output, quota, no permission, a read-only system, and a
 /// signal, after which the call is made again.
 const ERRORS: [i32; 6] = [28, 5, 122, 13, 30, INTERRUPTED];
